@@ -117,8 +117,8 @@ export function isCacheable(value: unknown): value is Verdict {
   if (typeof raw !== "string" && raw !== null) return false;
   if (model !== undefined && typeof model !== "string") return false;
   if (typeof statuses !== "object" || statuses === null) return false;
-  const others: readonly unknown[] = ["refusal", "code", "unparsed", "cut"];
-  if (Object.values(statuses).some((one) => one !== "graded" && !others.includes(one))) return false;
-  if (status !== "graded") return others.includes(status);
+  const ungraded: readonly unknown[] = ["refusal", "code", "unparsed", "cut"];
+  if (Object.values(statuses).some((part) => part !== "graded" && !ungraded.includes(part))) return false;
+  if (status !== "graded") return ungraded.includes(status);
   return typeof scores === "object" && scores !== null && Object.values(scores).every(Number.isFinite);
 }

@@ -28,13 +28,13 @@ export function createHasher(): Hasher {
   const hasher: Hasher = {
     update(view) {
       const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-      const held = total % blockBytes;
+      const buffered = total % blockBytes;
       total += bytes.length;
       let from = 0;
-      if (held > 0) {
-        from = Math.min(blockBytes - held, bytes.length);
-        rest.set(bytes.subarray(0, from), held);
-        if (held + from < blockBytes) return hasher;
+      if (buffered > 0) {
+        from = Math.min(blockBytes - buffered, bytes.length);
+        rest.set(bytes.subarray(0, from), buffered);
+        if (buffered + from < blockBytes) return hasher;
         absorb(state, new Int32Array(rest.buffer));
       }
       const whole = from + Math.floor((bytes.length - from) / blockBytes) * blockBytes;
@@ -44,9 +44,9 @@ export function createHasher(): Hasher {
     },
     digest() {
       const end = state.slice();
-      const held = total % blockBytes;
+      const buffered = total % blockBytes;
       const last = new Uint8Array(blockBytes);
-      last.set(rest.subarray(0, held));
+      last.set(rest.subarray(0, buffered));
       // The length distinguishes padding from bytes; the empty rounds spread the last block over all lanes.
       absorb(end, new Int32Array(last.buffer));
       absorb(end, Int32Array.of(total, Math.floor(total / 2 ** 32), 0, 0, ...Array<number>(16).fill(0)));

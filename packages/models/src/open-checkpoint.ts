@@ -122,11 +122,11 @@ async function partsOf(
   const names = await readdir(path ?? base).catch(() => null);
   if (names !== null) await rejectSharded(path ?? base, names);
   if (path === null) return { weights: base, adapter: null, tokenizer: tokenizer ?? base };
-  const own = names?.includes("tokenizer.json") === true ? path : base;
+  const folder = names?.includes("tokenizer.json") === true ? path : base;
   // A trainer may save the base model's config.json beside an adapter.
   if (names === null || names.includes("adapter_config.json"))
-    return { weights: base, adapter: path, tokenizer: tokenizer ?? own };
-  if (names.includes("config.json")) return { weights: path, adapter: null, tokenizer: tokenizer ?? own };
+    return { weights: base, adapter: path, tokenizer: tokenizer ?? folder };
+  if (names.includes("config.json")) return { weights: path, adapter: null, tokenizer: tokenizer ?? folder };
   throw modelError({
     where: path,
     got: "a folder without config.json and without adapter_config.json",

@@ -23,35 +23,35 @@ interface Entry<T> {
 export function sharing<T extends Disposable>(): (key: string, load: () => Promise<T>) => Share<T> {
   const entries = new Map<string, Entry<T>>();
   return (key, load) => {
-    let own: { readonly key: string; readonly entry: Entry<T> } | null = null;
+    let current: { readonly key: string; readonly entry: Entry<T> } | null = null;
     const take = () => {
-      const place = `${tf.getBackend()} ${key}`;
-      const entry = entries.get(place) ?? { loaded: load(), parts: 0 };
+      const entryKey = `${tf.getBackend()} ${key}`;
+      const entry = entries.get(entryKey) ?? { loaded: load(), parts: 0 };
       entry.parts += 1;
-      entries.set(place, entry);
-      return { key: place, entry };
+      entries.set(entryKey, entry);
+      return { key: entryKey, entry };
     };
-    const remove = ({ key: place, entry }: NonNullable<typeof own>) => {
-      if (entries.get(place) === entry) entries.delete(place);
+    const remove = ({ key: entryKey, entry }: NonNullable<typeof current>) => {
+      if (entries.get(entryKey) === entry) entries.delete(entryKey);
     };
     return {
       async open() {
-        const taken = (own ??= take());
+        const taken = (current ??= take());
         try {
           return await taken.entry.loaded;
         } catch (error) {
           // The next attempt loads again.
           remove(taken);
-          if (own === taken) own = null;
+          if (current === taken) current = null;
           throw error;
         }
       },
       async close() {
-        if (own === null) return;
-        const { entry } = own;
+        if (current === null) return;
+        const { entry } = current;
         entry.parts -= 1;
-        if (entry.parts === 0) remove(own);
-        own = null;
+        if (entry.parts === 0) remove(current);
+        current = null;
         if (entry.parts === 0)
           await entry.loaded.then(
             (loaded) => loaded.dispose(),

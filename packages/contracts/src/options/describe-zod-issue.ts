@@ -40,12 +40,12 @@ function innermost(
 ): { path: ValuePath; alternatives: string[] } {
   const path = [...before, ...(issue.path as ValuePath)];
   if (issue.code === "invalid_union") {
-    const ofParts = issue.errors.filter((issues) => issues.every((one) => one.path.length > 0));
+    const ofParts = issue.errors.filter((issues) => issues.every((nested) => nested.path.length > 0));
     const ofGiven = ofParts.filter((issues) =>
-      issues.every((one) => valueAt(value, [...path, ...(one.path as ValuePath)]) !== undefined),
+      issues.every((nested) => valueAt(value, [...path, ...(nested.path as ValuePath)]) !== undefined),
     );
-    const [branch, ...others] = ofParts.length === 1 ? ofParts : ofGiven;
-    if (branch !== undefined && others.length === 0) return innermost(branch[0]!, value, path);
+    const [branch, ...rest] = ofParts.length === 1 ? ofParts : ofGiven;
+    if (branch !== undefined && rest.length === 0) return innermost(branch[0]!, value, path);
   }
   return { path, alternatives: alternativesOf(issue) };
 }

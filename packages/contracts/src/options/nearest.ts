@@ -12,7 +12,7 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   const fewest = Math.min(...distances);
   const best = candidates[distances.indexOf(fewest)];
   if (best === undefined) return null;
-  const longer = candidates.find((one) => continues(one, word));
+  const longer = candidates.find((candidate) => continues(candidate, word));
   if (longer !== undefined && fewest > 1) return longer;
   return fewest <= Math.max(2, Math.floor(best.length * largestShare)) && fewest < best.length ? best : null;
 }
@@ -27,7 +27,7 @@ const continues = (name: string, word: string): boolean =>
 export function didYouMean(name: unknown, known: readonly string[]): string | null {
   const close =
     typeof name === "string"
-      ? (known.find((one) => hasEnd(one, name)) ?? nearestPart(name, known) ?? abbreviatedBy(name, known))
+      ? (known.find((key) => hasEnd(key, name)) ?? nearestPart(name, known) ?? abbreviatedBy(name, known))
       : null;
   return close && `Did you mean "${close}"?`;
 }
@@ -49,9 +49,9 @@ function hasEnd(name: string, end: string): boolean {
  */
 function nearestPart(name: string, names: readonly string[]): string | null {
   const [count, last] = [partsOf(name).length, partsOf(name).at(-1)!];
-  const known = names.filter((one) => nearest(last, [partsOf(one).at(-1)!]) !== null);
-  const alike = known.filter((one) => partsOf(one).length === count);
-  const ends = known.map((one) => partsOf(one).slice(-count).join("."));
+  const known = names.filter((key) => nearest(last, [partsOf(key).at(-1)!]) !== null);
+  const alike = known.filter((key) => partsOf(key).length === count);
+  const ends = known.map((key) => partsOf(key).slice(-count).join("."));
   const end = nearest(partsOf(name).join("."), ends);
   return nearest(name, alike) ?? (end === null ? null : known[ends.indexOf(end)]!);
 }

@@ -16,7 +16,7 @@ function fixForObject(value: unknown): string | null {
       ? "Write a space after the colon."
       : "Write its keys and values instead of a string.";
   if (!Array.isArray(value) || value.length === 0) return null;
-  if (value.every((one) => typeof one === "string")) {
+  if (value.every((item) => typeof item === "string")) {
     const written = `{ ${value.map((name) => `${name}: {}`).join(", ")} }`;
     return `Write an object instead of a list${written.length > shortest ? "." : `: ${written}.`}`;
   }
@@ -84,12 +84,12 @@ function fixOfForm(schema: z.ZodType, path: ValuePath, value: unknown): string |
 
 /** Returns the fix for `leakage: { source }`, whose keys belong next to `leakage: true`, as `leakage_source`. */
 function besideKey(key: string, inner: readonly string[], known: readonly string[]): string {
-  const others = known.filter((one) => one !== key);
-  const meantBy = (one: string) =>
-    others.find((other) => other === `${key}_${one}` || other.startsWith(`${one}_`)) ??
-    nearest(`${key}_${one}`, others);
-  const meant = inner.flatMap((one) => meantBy(one) ?? []);
-  const beside = [...new Set(meant)].map((one) => `\`${one}\``).join(", ");
+  const otherKeys = known.filter((name) => name !== key);
+  const meantBy = (innerKey: string) =>
+    otherKeys.find((other) => other === `${key}_${innerKey}` || other.startsWith(`${innerKey}_`)) ??
+    nearest(`${key}_${innerKey}`, otherKeys);
+  const meant = inner.flatMap((innerKey) => meantBy(innerKey) ?? []);
+  const beside = [...new Set(meant)].map((name) => `\`${name}\``).join(", ");
   return `Write \`${key}: true\`${beside === "" ? "." : ` and next to it ${beside}.`}`;
 }
 
@@ -103,7 +103,7 @@ function refuseUnknownKey(
   const options = valueAt(value, path);
   const known = keysOf(schemaAt(schema, path));
   if (!isRecord(options) || known === null) return;
-  const key = Object.keys(options).find((one) => !known.includes(one));
+  const key = Object.keys(options).find((name) => !known.includes(name));
   if (key === undefined) return;
   const homes = known.filter((field) => keysOf(schemaAt(schema, [...path, field]))?.includes(key));
   const described =
@@ -119,7 +119,7 @@ function suggestion(schema: z.ZodType | null, value: unknown): string | null {
   if (close !== null) return `Did you mean "${close}"?`;
   const percent = /^\s*([\d.]+)\s*%\s*$/.exec(value)?.[1];
   if (percent !== undefined) {
-    const meant = [Number(percent), Number(percent) / 100].find((one) => schema.safeParse(one).success);
+    const meant = [Number(percent), Number(percent) / 100].find((number) => schema.safeParse(number).success);
     return meant === undefined ? null : `Write ${meant}.`;
   }
   return schema.safeParse(Number(value)).success ? "Remove the quotes." : null;
@@ -128,8 +128,8 @@ function suggestion(schema: z.ZodType | null, value: unknown): string | null {
 /** Returns the strings that a schema lists. */
 function choicesOf(schema: z.ZodType | null): readonly string[] {
   const inner = unwrapped(schema);
-  if (inner instanceof z.ZodUnion) return inner.options.flatMap((one) => choicesOf(one as z.ZodType));
-  return inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
+  if (inner instanceof z.ZodUnion) return inner.options.flatMap((form) => choicesOf(form as z.ZodType));
+  return inner instanceof z.ZodEnum ? inner.options.filter((choice) => typeof choice === "string") : [];
 }
 
 /** Returns the keys of the object that a schema takes; null for any other schema. */
@@ -141,8 +141,8 @@ export function keysOf(schema: z.ZodType | null): readonly string[] | null {
 /** Returns an object schema, or the only one of a union, as in true or an object; null for any other schema. */
 function objectOf(schema: z.ZodType | null): z.ZodObject | null {
   const options =
-    schema instanceof z.ZodUnion ? schema.options.map((one) => unwrapped(one as z.ZodType)) : [schema];
-  const objects = options.filter((one) => one instanceof z.ZodObject);
+    schema instanceof z.ZodUnion ? schema.options.map((form) => unwrapped(form as z.ZodType)) : [schema];
+  const objects = options.filter((form) => form instanceof z.ZodObject);
   return objects.length === 1 ? objects[0]! : null;
 }
 
@@ -170,7 +170,7 @@ function schemaAt(schema: z.ZodType, path: ValuePath): z.ZodType | null {
     const outer = unwrapped(at);
     const list = outer instanceof z.ZodUnion && typeof key === "number";
     // Of several forms, only a list has an entry at an index.
-    const inner = list ? (outer.options.find((one) => one instanceof z.ZodArray) ?? null) : outer;
+    const inner = list ? (outer.options.find((form) => form instanceof z.ZodArray) ?? null) : outer;
     const object = objectOf(inner);
     if (object !== null) return (object.shape as Readonly<Record<string, z.ZodType>>)[key] ?? null;
     if (inner instanceof z.ZodArray) return (inner.meta()?.["element"] ?? inner.element) as z.ZodType;

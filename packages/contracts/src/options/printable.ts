@@ -47,7 +47,7 @@ export function ownColours<C extends object>(colours: C): C {
           (paint as (text: string) => string)(printable(String(text))).replace(colourCode, `\x1b[$1;${mark}m`)
       : paint,
   ]);
-  const own = Object.fromEntries(entries) as C;
-  marked.add(own);
-  return own;
+  const wrapped = Object.fromEntries(entries) as C;
+  marked.add(wrapped);
+  return wrapped;
 }

@@ -22,17 +22,17 @@ export interface Written {
 
 /** Returns an error about the options of a function as one about what the user wrote. Other errors stay as they are. */
 export const atWritten = (error: unknown, written: Written): unknown =>
-  mapErrors(error, (one) => {
-    const path = written.pathOf(one.path);
-    if (path === null) return one;
+  mapErrors(error, (cause) => {
+    const path = written.pathOf(cause.path);
+    if (path === null) return cause;
     const place = written.where(path);
-    const isAbout = one.path.length > 0 || one.where === place || one.where === written.root;
-    const inside = isAbout ? one.inside : one.where;
+    const isAbout = cause.path.length > 0 || cause.where === place || cause.where === written.root;
+    const inside = isAbout ? cause.inside : cause.where;
     const where = inside === null ? place : `${place}, ${inside}`;
     // A missing key of YAML is not JavaScript's undefined.
-    const wrong = one.got === "undefined" ? "nothing" : one.got;
-    const [got, expected, fix] = [wrong, one.expected, one.fix].map((text) => respelt(text, written));
-    return changedError(one, {
+    const wrong = cause.got === "undefined" ? "nothing" : cause.got;
+    const [got, expected, fix] = [wrong, cause.expected, cause.fix].map((text) => respelt(text, written));
+    return changedError(cause, {
       where,
       path,
       inside,
@@ -40,7 +40,7 @@ export const atWritten = (error: unknown, written: Written): unknown =>
       expected: expected!,
       fix: fix!,
       isWritten: true,
-      cause: one,
+      cause,
     });
   });
 
@@ -73,7 +73,7 @@ export const entryAt = (entry: object, place: string, path: ValuePath): Written 
     for (const from of keys.keys())
       for (let to = keys.length; to > from; to -= 1) {
         const key = keys.slice(from, to).join("_");
-        const written = [key, key.replace("max_new_tokens", "max_tokens")].find((one) => one in entry);
+        const written = [key, key.replace("max_new_tokens", "max_tokens")].find((name) => name in entry);
         if (written !== undefined) return [...path, written, ...keys.slice(to)];
       }
     return [...path, ...keys];
@@ -109,7 +109,7 @@ export function changedError(error: PeriodicEvalError, changes: Partial<ErrorDet
 function mapErrors(error: unknown, change: (error: PeriodicEvalError) => PeriodicEvalError): unknown {
   if (PeriodicEvalError.is(error)) return change(error);
   if (!(error instanceof AggregateError)) return error;
-  const errors = (error.errors as readonly unknown[]).map((one) => mapErrors(one, change));
+  const errors = (error.errors as readonly unknown[]).map((inner) => mapErrors(inner, change));
   return new AggregateError(errors, errors.map(errorMessage).join("\n"));
 }
 
@@ -144,11 +144,11 @@ export const optionAt = (option: SourceOption | string): SourceOption =>
 
 /** Returns an error of reading the source that an option names as one with the option's path. Errors of other options stay as they are. */
 export const aboutOption = (error: unknown, option: SourceOption | string): unknown =>
-  mapErrors(error, (one) => {
+  mapErrors(error, (cause) => {
     const { where, path } = optionAt(option);
-    if (path.length === 0 || (one.code === "config" && one.path.length > 0)) return one;
-    const rest = one.where.startsWith(`${where}, `) ? one.where.slice(where.length + 2) : one.where;
-    return changedError(one, { path, inside: one.where === where ? null : rest });
+    if (path.length === 0 || (cause.code === "config" && cause.path.length > 0)) return cause;
+    const rest = cause.where.startsWith(`${where}, `) ? cause.where.slice(where.length + 2) : cause.where;
+    return changedError(cause, { path, inside: cause.where === where ? null : rest });
   });
 
 /** Runs `read`, which reads the source that an option names. */

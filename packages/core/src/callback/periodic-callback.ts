@@ -59,11 +59,11 @@ export class PeriodicCallback implements TrainerCallback {
     parseOptions(where, periodicSchema, options);
     const { schedule, id = name, on = "model" } = options;
     checkName(where, id, ["id"]);
-    const own = checkTriggers(schedule, `${where}.schedule`);
-    const has = (edge: "start" | "end") => own.some((trigger) => isEdge(trigger, edge));
+    const triggers = checkTriggers(schedule, `${where}.schedule`);
+    const has = (edge: "start" | "end") => triggers.some((trigger) => isEdge(trigger, edge));
     const planned = [
       ...((options.atStart ?? true) && !has("start") ? [atStart()] : []),
-      ...own,
+      ...triggers,
       ...((options.atEnd ?? true) && !has("end") ? [atEnd()] : []),
     ];
     this.triggers = evaluation === null ? [] : planned;

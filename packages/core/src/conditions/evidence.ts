@@ -44,8 +44,8 @@ function verdictEvidence(
   higherIsBetter: boolean | null,
 ): number | null {
   if (delta === null || delta === 0) return null;
-  const found = higherIsBetter === null ? null : delta > 0 === higherIsBetter ? "better" : "worse";
-  return verdict === "changed" || verdict === found ? p : null;
+  const direction = higherIsBetter === null ? null : delta > 0 === higherIsBetter ? "better" : "worse";
+  return verdict === "changed" || verdict === direction ? p : null;
 }
 
 function limitEvidence(test: ValueTest, { value, n, stderr, ci95, unit, range }: MetricValue): number | null {

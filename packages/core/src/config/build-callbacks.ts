@@ -181,7 +181,7 @@ function escalation(at: number, block: ParsedBlock, measuring: readonly Periodic
   const isRepeated = block.config.escalate
     .slice(0, at)
     .some(
-      (one) => named(one.when).fullText === condition.fullText && one.run.some((name) => run.includes(name)),
+      (rule) => named(rule.when).fullText === condition.fullText && rule.run.some((id) => run.includes(id)),
     );
   if (isRepeated || (!isSampled && run.some((name) => name === condition.id)))
     throw configError({
@@ -244,13 +244,13 @@ const sessionOf = ({ baseline, familywise, budget, layout }: PhaseEvalConfig): P
 });
 
 function stopConditionsOf({ config, pathOf }: ParsedBlock) {
-  return config.stop_when.map((one, at) => {
+  return config.stop_when.map((entry, at) => {
     const path = [...pathOf("stop_when"), at];
-    return typeof one === "string"
-      ? { when: one, location: { where: blockName, path } }
+    return typeof entry === "string"
+      ? { when: entry, location: { where: blockName, path } }
       : {
-          when: one.when,
-          evenAtStart: one.even_at_start,
+          when: entry.when,
+          evenAtStart: entry.even_at_start,
           location: { where: blockName, path: [...path, "when"] },
         };
   });
@@ -304,7 +304,7 @@ async function configuredCallbacks(
       { where: blockName, path },
       (evaluation) => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
     );
-    if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
+    if ([...taken, ...callbacks.map((other) => other.id)].includes(callback.id))
       throw configError({
         where: blockName,
         path,
@@ -347,7 +347,7 @@ export function kindOf(
   place: { readonly where: string; readonly path: ValuePath },
 ): string {
   const known = Object.keys(kinds);
-  const given = Object.keys(options);
+  const keys = Object.keys(options);
   const wrong = (got: string, expected: string, fix: string) => configError({ ...place, got, expected, fix });
   if (known.length === 0) {
     const fix = "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or custom makers by name.";
@@ -355,10 +355,10 @@ export function kindOf(
     throw wrong("an evaluation, and no registry that creates it", expected, fix);
   }
   const expected = `one of ${known.join(", ")}`;
-  const named = given.filter((key) => known.includes(key));
+  const named = keys.filter((key) => known.includes(key));
   if (named.length === 1) return named[0]!;
   if (named.length > 1) throw wrong(named.join(" and "), expected, "Write one entry for each.");
-  const guess = given.map((key) => nearest(key, known)).find((one) => one !== null);
+  const guess = keys.map((key) => nearest(key, known)).find((kind) => kind !== null);
   const fix = guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`;
-  throw wrong(given.length === 0 ? "no kind" : given.join(", "), expected, fix);
+  throw wrong(keys.length === 0 ? "no kind" : keys.join(", "), expected, fix);
 }

@@ -51,24 +51,24 @@ type CallbackParts = readonly [evaluation: AnyEvaluation | null, options: Period
  */
 export function callbackParts<O extends Partial<PeriodicOptions>>(
   form: CallbackForm<O>,
-  given: unknown,
+  input: unknown,
   options: CallbackBlockOptions = {},
 ): CallbackParts {
-  if (!isParsedBlock(given) && !isBlock(form, given)) return partsOf(form, given as O);
-  const block = isParsedBlock(given) ? given : parseBlock(given, options.phase ?? null);
+  if (!isParsedBlock(input) && !isBlock(form, input)) return partsOf(form, input as O);
+  const block = isParsedBlock(input) ? input : parseBlock(input, options.phase ?? null);
   personasOf(block);
-  const own = block.config.enabled ? form.fromBlock(block, options) : null;
-  if (own === null) return [null, { schedule: [], id: form.id }];
-  const [evaluation, periodic] = checked(optionsIn(block, form.keys), () => partsOf(form, own));
+  const fromBlock = block.config.enabled ? form.fromBlock(block, options) : null;
+  if (fromBlock === null) return [null, { schedule: [], id: form.id }];
+  const [evaluation, periodic] = checked(optionsIn(block, form.keys), () => partsOf(form, fromBlock));
   const placed = placingItems(evaluation, block, form.keys);
   return [form.isOptional?.(block) === true ? Object.assign(placed, { optional: true }) : placed, periodic];
 }
 
 function partsOf<O extends Partial<PeriodicOptions>>(
   form: CallbackForm<O>,
-  own: O,
+  options: O,
 ): readonly [AnyEvaluation, PeriodicOptions] {
-  const { periodic, evaluation } = splitOptions(`${form.name} options`, form.shape, own);
+  const { periodic, evaluation } = splitOptions(`${form.name} options`, form.shape, options);
   const defaults = {
     schedule: [everyPercent(form.everyPercent)],
     id: form.idOf?.(evaluation) ?? form.id,
@@ -108,17 +108,17 @@ const blockKeys = Object.keys(periodicEvalSchema.shape);
 
 type NamesOfOptions = Pick<CallbackForm<Partial<PeriodicOptions>>, "name" | "shape" | "keys">;
 
-function isBlock({ name, shape, keys }: NamesOfOptions, given: unknown): boolean {
-  if (!isRecord(given)) return false;
-  if (holdsBlock(given) || misspeltHolder(given) !== null) return true;
+function isBlock({ name, shape, keys }: NamesOfOptions, input: unknown): boolean {
+  if (!isRecord(input)) return false;
+  if (holdsBlock(input) || misspeltHolder(input) !== null) return true;
   const optionNames = [...Object.keys(shape), ...Object.keys(periodicShape)];
-  const written = Object.keys(given).filter((key) => given[key] !== undefined);
+  const written = Object.keys(input).filter((key) => input[key] !== undefined);
   const isOfBlock = (key: string) =>
     key === "schedule"
-      ? isRecord(given[key]) && !isTrigger(given[key])
+      ? isRecord(input[key]) && !isTrigger(input[key])
       : blockKeys.includes(key) && !optionNames.includes(key);
   const isOption = (key: string) =>
-    key === "schedule" ? Array.isArray(given[key]) : optionNames.includes(key) && !blockKeys.includes(key);
+    key === "schedule" ? Array.isArray(input[key]) : optionNames.includes(key) && !blockKeys.includes(key);
   const ofBlock = written.find(isOfBlock);
   const option = written.find(isOption);
   if (ofBlock !== undefined && option !== undefined) throw mixedError(name, keys, option, ofBlock);

@@ -315,7 +315,7 @@ const options = {
         })
         .refine(
           ({ run, samples }) =>
-            samples === undefined || run.some((one) => one === "alignment" || one === "leakage"),
+            samples === undefined || run.some((name) => name === "alignment" || name === "leakage"),
           {
             path: ["samples"],
             error: "no samples, because `run` has neither alignment nor leakage",
@@ -353,7 +353,7 @@ const options = {
 const { layout: _layout, notify: _notify, ...ofPhase } = options;
 const overrides = z.strictObject(
   Object.fromEntries(
-    Object.entries(ofPhase).map(([name, one]) => [name, one.unwrap().optional().describe(one.description!)]),
+    Object.entries(ofPhase).map(([key, type]) => [key, type.unwrap().optional().describe(type.description!)]),
   ),
 );
 
@@ -382,9 +382,9 @@ export function periodicEvalJsonSchema(): Readonly<Record<string, unknown>> {
 
 /** Returns the schema of an object with keys that may also be null, and of the objects in its `phases`. */
 function orNull({ properties, ...schema }: z.core.JSONSchema.BaseSchema): z.core.JSONSchema.BaseSchema {
-  const keys = Object.entries(properties ?? {}).map(([key, one]) => {
-    if (typeof one === "boolean") return [key, one];
-    const { description, default: usual, ...form } = one;
+  const keys = Object.entries(properties ?? {}).map(([key, property]) => {
+    if (typeof property === "boolean") return [key, property];
+    const { description, default: usual, ...form } = property;
     const inner =
       key === "phases"
         ? { ...form, additionalProperties: orNull(form.additionalProperties as typeof schema) }

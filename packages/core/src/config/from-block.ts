@@ -280,7 +280,7 @@ export function optionsIn(block: ParsedBlock, { on, options }: BlockKeys): Writt
     },
     nameOf: (name) =>
       options[name] ??
-      options[Object.keys(options).find((one) => one.endsWith(`.${name}`)) ?? ""] ??
+      options[Object.keys(options).find((key) => key.endsWith(`.${name}`)) ?? ""] ??
       inner?.nameOf?.(name) ??
       null,
   };

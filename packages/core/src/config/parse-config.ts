@@ -104,7 +104,7 @@ function refuseUnread(block: PeriodicEvalBlock): void {
     if (levels.some(isNamed)) continue;
     for (const { path, keys } of levels) {
       const key = Object.keys(keys).find(
-        (one) => ownKeys.test(one) && ![undefined, null, false].includes(keys[one] as null),
+        (name) => ownKeys.test(name) && ![undefined, null, false].includes(keys[name] as null),
       );
       if (key === undefined) continue;
       throw configError({
@@ -150,7 +150,7 @@ function requirePhase(where: string, path: ValuePath, name: string, runPhases: r
     where,
     path,
     value: name,
-    expected: `a phase of the run: ${runPhases.map((one) => `"${one}"`).join(" or ")}`,
+    expected: `a phase of the run: ${runPhases.map((phase) => `"${phase}"`).join(" or ")}`,
     fix:
       guess === null
         ? `List "${name}" among the phases of the run too, or remove its overrides.`
@@ -192,7 +192,7 @@ export function misspeltHolder(
     if (!isBlock || (known.includes(key) && key !== "eval")) continue;
     const meant = nearest(key, known);
     if (meant === "periodic_eval") return { path: [key], key: meant };
-    const inner = Object.keys(value ?? {}).find((one) => nearest(one, known) === "periodic_eval");
+    const inner = Object.keys(value ?? {}).find((name) => nearest(name, known) === "periodic_eval");
     if (meant !== "eval" || inner === undefined) continue;
     return key === "eval" ? { path: [key, inner], key: "periodic_eval" } : { path: [key], key: "eval" };
   }
@@ -201,8 +201,8 @@ export function misspeltHolder(
 
 function holderOf(config: unknown): Readonly<Record<string, unknown>> | null {
   if (!isRecord(config)) return null;
-  const holds = (one: unknown): one is Readonly<Record<string, unknown>> =>
-    isRecord(one) && one["periodic_eval"] !== undefined;
+  const holds = (value: unknown): value is Readonly<Record<string, unknown>> =>
+    isRecord(value) && value["periodic_eval"] !== undefined;
   const outer = config["eval"];
   if (holds(outer) && holds(config))
     throw configError({
@@ -222,13 +222,13 @@ function holderOf(config: unknown): Readonly<Record<string, unknown>> | null {
 function withoutNulls(schema: z.ZodType, value: unknown): unknown {
   const inner = unwrapped(schema);
   if (!isRecord(value) || !(inner instanceof z.ZodObject || inner instanceof z.ZodRecord)) return value;
-  const entries = Object.entries(value).flatMap(([key, one]) => {
+  const entries = Object.entries(value).flatMap(([key, entry]) => {
     const field = inner instanceof z.ZodObject ? (inner.shape as Shape)[key] : (inner.valueType as z.ZodType);
-    if (field === undefined) return [[key, one]];
+    if (field === undefined) return [[key, entry]];
     const isOptional = inner instanceof z.ZodRecord || field.safeParse(undefined).success;
-    return one === null && isOptional && !field.safeParse(null).success
+    return entry === null && isOptional && !field.safeParse(null).success
       ? []
-      : [[key, withoutNulls(field, one)]];
+      : [[key, withoutNulls(field, entry)]];
   });
   return Object.fromEntries(entries);
 }
@@ -237,9 +237,9 @@ function withoutNulls(schema: z.ZodType, value: unknown): unknown {
 function withDefaults(shape: Shape, overrides: unknown): unknown {
   if (!isRecord(overrides)) return overrides;
   return Object.fromEntries(
-    Object.entries(overrides).map(([key, one]) => [
+    Object.entries(overrides).map(([key, override]) => [
       key,
-      one === null && shape[key] !== undefined ? (shape[key].parse(undefined) ?? null) : one,
+      override === null && shape[key] !== undefined ? (shape[key].parse(undefined) ?? null) : override,
     ]),
   );
 }

@@ -89,9 +89,9 @@ export function beginText(
   colours: Colours,
 ): string | null {
   const name = colours.bold(phase);
-  const place = `step ${step}${maxSteps === null ? "" : ` of ${maxSteps}`}`;
-  if (alreadyFinished === true) return `${name}  already finished at ${place}; nothing to do`;
-  if (resumed) return `${name}  resumed from ${place}`;
+  const position = `step ${step}${maxSteps === null ? "" : ` of ${maxSteps}`}`;
+  if (alreadyFinished === true) return `${name}  already finished at ${position}; nothing to do`;
+  if (resumed) return `${name}  resumed from ${position}`;
   if (reached === undefined) return null;
   return (
     `${name}  starts again from step 1: an earlier training reached step ${reached}, and this one does not resume from a checkpoint of it. ` +
@@ -113,8 +113,8 @@ export function measuringText(
   usual: number | null = null,
 ): string {
   const { done, total } = pace;
-  const place = `${colours.bold(phase)} step ${step}`.trim();
-  return joined([place, `measuring ${id} ${done}/${total}`, paceText(pace, usual)]);
+  const position = `${colours.bold(phase)} step ${step}`.trim();
+  return joined([position, `measuring ${id} ${done}/${total}`, paceText(pace, usual)]);
 }
 
 /** Returns `350 tokens/s  12 s left`; null where nothing is known. */
@@ -181,7 +181,7 @@ export function closingText(
   const taken = snapshots.filter(({ status }) => status !== "skipped" && status !== "failed").length;
   const all = snapshots.length;
   const count = `${taken === all ? all : `${taken} of ${all}`} ${all === 1 ? "measurement" : "measurements"}`;
-  const place = run === null ? "" : `${colours.bold(run)}: `;
+  const prefix = run === null ? "" : `${colours.bold(run)}: `;
   const page =
     run === null || lost !== null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
   const stop =
@@ -197,7 +197,7 @@ export function closingText(
     overheadText(snapshots),
     undisturbedText(undisturbed(snapshots), colours),
   ];
-  return `${place}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
+  return `${prefix}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
 }
 
 /** Returns the callbacks of whose last snapshot `is` is true. */
@@ -252,9 +252,9 @@ export function graceText(phase: readonly Snapshot[]): string {
 const answerColours = { yes: "green", no: "red", "not proven": "yellow", "not applicable": "dim" } as const;
 
 /** Returns `training undisturbed: yes`, with the reason for every other answer; null if nothing was measured. */
-export function undisturbedText(found: Undisturbed | null, colours: Colours = noColours): string | null {
-  if (found === null) return null;
-  const why = whyNotUndisturbed(found);
-  const answer = colours[answerColours[found.answer]](found.answer);
+export function undisturbedText(result: Undisturbed | null, colours: Colours = noColours): string | null {
+  if (result === null) return null;
+  const why = whyNotUndisturbed(result);
+  const answer = colours[answerColours[result.answer]](result.answer);
   return `training undisturbed: ${answer}${why === null ? "" : ` (${why})`}`;
 }

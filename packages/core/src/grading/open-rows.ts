@@ -75,9 +75,9 @@ export function spentJson(spent: VerdictSpending | null): Json {
 
 /** Returns the sum of what is known; null if nothing is. */
 export function totalSpending(all: readonly (VerdictSpending | null)[]): VerdictSpending | null {
-  const spent = all.filter((one) => one !== null);
+  const spent = all.filter((spending) => spending !== null);
   if (spent.length === 0) return null;
-  const sum = (of: (one: VerdictSpending) => number) => spent.reduce((total, one) => total + of(one), 0);
+  const sum = (of: (part: VerdictSpending) => number) => spent.reduce((total, part) => total + of(part), 0);
   return {
     calls: sum(({ calls }) => calls),
     cached: sum(({ cached }) => cached),

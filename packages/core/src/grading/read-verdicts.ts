@@ -21,8 +21,8 @@ export function readVerdicts(
   throw judgeError(`judge "${name}"`, got, expected, fix);
 }
 
-function readVerdict(given: unknown): Verdict {
-  const { status, scores, raw = null, statuses, model, spent } = isRecord(given) ? given : {};
+function readVerdict(returned: unknown): Verdict {
+  const { status, scores, raw = null, statuses, model, spent } = isRecord(returned) ? returned : {};
   const known = isRecord(scores) ? Object.entries(scores).filter(([, score]) => Number.isFinite(score)) : [];
   const verdict = {
     status,
@@ -34,7 +34,7 @@ function readVerdict(given: unknown): Verdict {
   };
   if (isCacheable(status === "error" ? { ...verdict, status: "unparsed" } : verdict))
     return verdict as Verdict;
-  return { status: "error", raw: `the grader returned ${quoteValue(given)}, which is not a verdict` };
+  return { status: "error", raw: `the grader returned ${quoteValue(returned)}, which is not a verdict` };
 }
 
 /** Whether spending can be added to that of other verdicts. */

@@ -37,13 +37,13 @@ export type Verifier = (completion: string, task: VerifierTask) => Awaitable<Ver
  * @throws PeriodicEvalError `data` if the module exports neither.
  */
 export function findVerifier({ exports }: VerifierModule, name: string): Verifier | Grader {
-  const given = exports[name];
-  if (typeof given === "function") return given as Verifier;
-  if (typeof (given as Partial<Grader> | undefined)?.grade === "function") return given as Grader;
+  const exported = exports[name];
+  if (typeof exported === "function") return exported as Verifier;
+  if (typeof (exported as Partial<Grader> | undefined)?.grade === "function") return exported as Grader;
   const names = Object.keys(exports);
   const close = nearest(name, names);
   const got =
-    given === undefined ? `"${name}", which the module does not export` : `"${name}", ${typeof given}`;
+    exported === undefined ? `"${name}", which the module does not export` : `"${name}", ${typeof exported}`;
   const expected = `a function or a grader (it exports ${names.join(", ") || "nothing"})`;
   const fix = close === null || close === name ? "Export the verifier." : `Did you mean "${close}"?`;
   throw dataError("verifier.export", got, expected, fix);

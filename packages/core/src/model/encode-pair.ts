@@ -88,8 +88,8 @@ export async function renderPrompts(
   const rendered = await renderAll(tokenizer, prompts, options);
   if (rendered.every(({ ids }) => ids.length > 0)) return rendered;
   const [encoded] = await tokenizer.encode([""], options);
-  return rendered.map((one) =>
-    one.ids.length > 0 ? one : { ...one, ids: [prefixToken(tokenizer, encoded!)] },
+  return rendered.map((prompt) =>
+    prompt.ids.length > 0 ? prompt : { ...prompt, ids: [prefixToken(tokenizer, encoded!)] },
   );
 }
 

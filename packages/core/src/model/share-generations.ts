@@ -28,18 +28,18 @@ const maximumCandidates = 256;
  *   evaluations ask again for what they share.
  */
 export function shareGenerations(model: EvaluableModel, maximumAnswers = 2 ** 16): SharedModel {
-  const kept: Map<string, unknown>[] = [];
+  const caches: Map<string, unknown>[] = [];
   const once = <Q, A>(ask: Ask<Q, A>): Ask<Q, A> => {
     const answers = new Map<string, A>();
     const keep = (key: string, value: A) => {
       if (answers.size < maximumAnswers) answers.set(key, value);
     };
-    kept.push(answers);
+    caches.push(answers);
     return (requests, options) => answer(ask, { answers, keep }, requests, options);
   };
   return {
     model: wrapModel(model, once),
-    forget: () => kept.forEach((answers) => answers.clear()),
+    forget: () => caches.forEach((answers) => answers.clear()),
   };
 }
 

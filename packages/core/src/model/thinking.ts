@@ -84,7 +84,7 @@ export function stripThinking(
 
 /** Of marks at the same position the first markup's counts. */
 function marksIn(text: string, markup: readonly ThinkingMarkup[]): readonly Mark[] {
-  const found = markup.flatMap((pair, at) =>
+  const marks = markup.flatMap((pair, at) =>
     pair.flatMap((pattern, side) =>
       Array.from(text.matchAll(pattern), ({ 0: match, 1: name = "", index }): Mark => {
         const block = `${at} ${name.toLowerCase()}`;
@@ -92,9 +92,9 @@ function marksIn(text: string, markup: readonly ThinkingMarkup[]): readonly Mark
       }),
     ),
   );
-  return found
+  return marks
     .sort((a, b) => a.start - b.start)
-    .filter((mark, place, all) => place === 0 || mark.start >= all[place - 1]!.end);
+    .filter((mark, index, all) => index === 0 || mark.start >= all[index - 1]!.end);
 }
 
 /**

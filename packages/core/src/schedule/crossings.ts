@@ -50,7 +50,7 @@ export function crossings(
 
 /** Whether a trigger counts seconds of training. */
 export const isTimed = (triggers: readonly Trigger[]): boolean =>
-  triggers.some((one) => "unit" in one && one.unit === "seconds");
+  triggers.some((trigger) => "unit" in trigger && trigger.unit === "seconds");
 
 /** Returns the next progress of a phase: `now`, with the furthest share so far. */
 export function advance(previous: Progress | null, now: Omit<Progress, "furthest">): Progress {

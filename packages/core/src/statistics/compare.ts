@@ -61,7 +61,7 @@ export function compareMeasurements<R extends Row>(
   then: EarlierMeasurement<R>,
   options: ComparisonOptions,
 ): Record<string, Paired> {
-  const { rows: _, ...place } = then;
+  const { rows: _, ...baseline } = then;
   const compared = Object.entries(metrics).flatMap(([name, metric]) => {
     const groupsNow = groupsOf(metric, now);
     const groupsThen = groupsOf(metric, then.rows);
@@ -93,7 +93,7 @@ export function compareMeasurements<R extends Row>(
       const alpha = alphas[i]!;
       const level = alpha ?? familyAlpha;
       const paired: Paired = {
-        ...place,
+        ...baseline,
         n_pairs: result.pairs,
         delta: result.delta,
         ci95: result.ci95 && [...result.ci95],
@@ -223,8 +223,8 @@ const possible = (size: number | null, [, max]: Range): number | null =>
 
 function compareSampled(items: readonly Pair[], change: Range, seed: string): Comparison {
   const values = ({ now, before }: Pair) => ({
-    now: now.map((one) => one.value),
-    before: before.map((one) => one.value),
+    now: now.map((observed) => observed.value),
+    before: before.map((observed) => observed.value),
   });
   const result = permutationTest(items.map(values), seed);
   return {
@@ -268,14 +268,8 @@ function observeRows<R extends Row>(
   return seen;
 }
 
-function observationsOf<R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] {
-  const found: Observed[] = [];
-  for (const row of rows) {
-    const one = seen.get(row);
-    if (one !== undefined) found.push(one);
-  }
-  return found;
-}
+const observationsOf = <R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] =>
+  rows.flatMap((row) => seen.get(row) ?? []);
 
 /** The observations of one item, or of all items of one cluster, at two measurements. Neither list is empty. */
 interface Pair {

@@ -49,7 +49,7 @@ function answerOf(
     grades: grades.flatMap((path, at) => {
       const value = read(path);
       const isShown = value === null || typeof value === "string" || typeof value === "number";
-      const isFirst = grades.findIndex((one) => lastName(one) === lastName(path)) === at;
+      const isFirst = grades.findIndex((other) => lastName(other) === lastName(path)) === at;
       return isShown ? [[isFirst ? lastName(path) : path.replaceAll(".", " "), value] as const] : [];
     }),
     judge: textOf(read(fields.reply)),
@@ -102,14 +102,14 @@ const lastText = (value: Json | undefined): string | null =>
 const chatText = (value: Json | undefined): string | null =>
   Array.isArray(value)
     ? value
-        .map((one: Json) => `${jsonField(one, "role") ?? ""}: ${jsonField(one, "content") ?? ""}`)
+        .map((turn: Json) => `${jsonField(turn, "role") ?? ""}: ${jsonField(turn, "content") ?? ""}`)
         .join("\n\n")
     : textOf(value);
 
 function choicesOf(names: AnswerFields["choices"], read: Read): AnswerChoices | null {
   if (names === undefined) return null;
   const gold = read(names.gold);
-  const nats = listOf(read(names.nats), (one): one is number => typeof one === "number");
+  const nats = listOf(read(names.nats), (value): value is number => typeof value === "number");
   const texts = listOf(read(names.texts), isString);
   const labels = listOf(read(names.labels), isString) ?? nats?.map((_, at) => letterOf(at));
   if (labels === undefined || gold === undefined) return null;
@@ -124,26 +124,26 @@ const letterOf = (at: number): string => (at < 26 ? String.fromCharCode(65 + at)
 const labelOf = (value: Json | undefined): string | null =>
   typeof value === "number" ? letterOf(value) : textOf(value);
 
-const isString = (one: Json): one is string => typeof one === "string";
+const isString = (value: Json): value is string => typeof value === "string";
 
-const listOf = <T extends Json>(list: Json | undefined, is: (one: Json) => one is T): readonly T[] | null =>
+const listOf = <T extends Json>(list: Json | undefined, is: (item: Json) => item is T): readonly T[] | null =>
   Array.isArray(list) && list.every(is) ? list : null;
 
 /** Returns the value at a path; over a list, the values of its elements. Undefined if there is none. */
 function valueAt(value: Json | undefined, path: string): Json | undefined {
   const [name, ...rest] = path.split(".");
   if (Array.isArray(value)) {
-    const values = value.map((one: Json) => valueAt(one, path));
-    return values.every((one) => one === undefined) ? undefined : values.map((one) => one ?? null);
+    const values = value.map((element: Json) => valueAt(element, path));
+    return values.every((item) => item === undefined) ? undefined : values.map((item) => item ?? null);
   }
-  const found = isMap(value) ? ownValue(value, name!) : undefined;
-  return rest.length === 0 ? found : valueAt(found, rest.join("."));
+  const field = isMap(value) ? ownValue(value, name!) : undefined;
+  return rest.length === 0 ? field : valueAt(field, rest.join("."));
 }
 
 /** Whether a value meets a condition. */
 function isMet(value: Json | undefined, condition: AnswerCondition): boolean {
   const { is, below, at_most: atMost, above, at_least: atLeast } = condition;
-  if (is !== undefined && !is.some((one) => one === (value ?? null))) return false;
+  if (is !== undefined && !is.some((allowed) => allowed === (value ?? null))) return false;
   if ([below, atMost, above, atLeast].every((limit) => limit === undefined)) return true;
   return (
     typeof value === "number" &&

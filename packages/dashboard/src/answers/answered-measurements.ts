@@ -49,7 +49,7 @@ export function rowsPlace(
   const { samples, answer_fields: declared } = snapshots.find(
     (snapshot) => snapshot.id === id && snapshot.step === step,
   )!;
-  const { points } = series.find((one) => one.id === id)!;
+  const { points } = series.find((callback) => callback.id === id)!;
   const { file } = points.find((point) => point.step === step)!;
   return { snapshotFile: join(run.runDir, "periodic_eval", file), samples, declared: declared ?? {} };
 }

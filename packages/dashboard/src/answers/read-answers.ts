@@ -36,21 +36,21 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
   const ends = endsOf(measurements).flatMap(({ first, last }) => [last, first]);
   const read = new Map<MeasurementAnswers, MeasurementAnswers>();
   let bytes = 0;
-  for (const one of new Set([...ends, ...measurements.toReversed()])) {
+  for (const measurement of new Set([...ends, ...measurements.toReversed()])) {
     try {
-      const rows = await readAnswerRows(run, one, files);
+      const rows = await readAnswerRows(run, measurement, files);
       const packed: string = gzipSync(JSON.stringify(rows)).toString("base64");
       bytes += packed.length;
       if (bytes > maxBytes) break;
-      read.set(one, { ...one, packed });
+      read.set(measurement, { ...measurement, packed });
     } catch (error) {
-      read.set(one, { ...one, problem: problemText(error) });
+      read.set(measurement, { ...measurement, problem: problemText(error) });
     }
   }
   const isWhole = read.size === measurements.length;
   return {
     data: {
-      measurements: measurements.map((one) => read.get(one) ?? one),
+      measurements: measurements.map((measurement) => read.get(measurement) ?? measurement),
       address: null,
       command: isWhole ? null : `npx periodic-eval report ${JSON.stringify(run.runDir)} --serve`,
     },
@@ -76,9 +76,9 @@ export interface Ends {
 /** Returns the first and last measurement of each callback in each phase. */
 export function endsOf(measurements: readonly MeasurementAnswers[]): readonly Ends[] {
   const ends = new Map<string, Ends>();
-  for (const one of measurements) {
-    const key = JSON.stringify([one.phase, one.id]);
-    ends.set(key, { first: ends.get(key)?.first ?? one, last: one });
+  for (const measurement of measurements) {
+    const key = JSON.stringify([measurement.phase, measurement.id]);
+    ends.set(key, { first: ends.get(key)?.first ?? measurement, last: measurement });
   }
   return [...ends.values()];
 }

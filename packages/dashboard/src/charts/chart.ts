@@ -178,7 +178,7 @@ export function drawChart({
   )}<g stroke="var(--line)">${ticksOfY.map((value) => lineOf(left, yOf(value), end, yOf(value)))}</g><g fill="var(--muted)" font-variant="tabular-nums"><g text-anchor="end">${ticksOfY.map((value) => html`<text x="${left - 9}" y="${short(yOf(value) + 0.32 * fontSize)}">${y.text(value).replace("-", "−")}</text>`)}</g>${ticks(0, x.to, x.ticks).map((value) => html`<text x="${xOf(value)}" y="${short(floor + 6 + fontSize)}">${value.toLocaleString("en-US")}</text>`)}<text x="${width - 3}" y="${height - 3}" text-anchor="end">${x.label}</text>${y.label !== null && html`<text x="3" y="${top - 12}" text-anchor="start">${y.label}</text>`}</g>${levels.map(
     ({ value, from, to, colour, dash }) =>
       html`<g stroke="${colour}" stroke-dasharray="${dash}">${lineOf(xOf(from), yOf(value), xOf(to), yOf(value))}</g>`,
-  )}${series.map((one) => seriesMarks(one, xOf, yOf))}${marks.map((mark) => markOf(mark, frame, xOf))}<g font-size="12" font-weight="600" ${outlined}>${labels.map(
+  )}${series.map((curve) => seriesMarks(curve, xOf, yOf))}${marks.map((mark) => markOf(mark, frame, xOf))}<g font-size="12" font-weight="600" ${outlined}>${labels.map(
     (label) =>
       html`<text x="${xOf(label.x) + (label.isEnd ? 5 : 0)}" y="${yOf(label.y) - 7}" fill="${label.colour}"${label.isEnd && html` text-anchor="end"`}>${label.text}</text>`,
   )}</g></svg>`;

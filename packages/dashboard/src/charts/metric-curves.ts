@@ -66,18 +66,18 @@ export function curvesByCallback(run: RunRecord): readonly CallbackCurves[] {
 }
 
 function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCurves {
-  const series = phases.flatMap((phase) => phase.series.filter((one) => one.id === id));
-  const primaryMetric = series.find((one) => one.primaryMetric !== null)?.primaryMetric ?? null;
+  const series = phases.flatMap((phase) => phase.series.filter((callback) => callback.id === id));
+  const primaryMetric = series.find((callback) => callback.primaryMetric !== null)?.primaryMetric ?? null;
   const points = phases.flatMap((phase, phaseIndex) =>
     phase.series
-      .filter((one) => one.id === id)
-      .flatMap((one) => one.points.map((point) => ({ point, phase: phase.name, phaseIndex }))),
+      .filter((callback) => callback.id === id)
+      .flatMap((callback) => callback.points.map((point) => ({ point, phase: phase.name, phaseIndex }))),
   );
   const metrics = [...new Set(points.flatMap(({ point }) => Object.keys(point.metrics)))];
   // A primary metric without any value is a finding, if a warning says why. The source's rate says what leakage is about.
   const isNamed = (metric: string) => metric === primaryMetric || metric === "source_rate";
-  const says = (metric: string) => (one: Measurement) =>
-    hasValue(one) || (isNamed(metric) && voidReason(one, metric) !== null);
+  const says = (metric: string) => (measurement: Measurement) =>
+    hasValue(measurement) || (isNamed(metric) && voidReason(measurement, metric) !== null);
   const curves = metrics
     .map((metric) => curveOf(id, metric, points))
     .filter(({ metric, measurements }) => measurements.some(says(metric)));

@@ -46,7 +46,7 @@ export function trainingCurves(run: RunRecord): readonly TrainingCurve[] {
         metric,
         name: capitalized(name),
         unit,
-        points: values.filter((one) => one.metric === metric).map(({ point }) => point),
+        points: values.filter((value) => value.metric === metric).map(({ point }) => point),
       };
     });
 }

@@ -16,8 +16,8 @@ export function startCrossHair({ data, charts }: DrawnCharts): void {
     for (const chart of marked) chart.mark(runStep);
   };
   let selected: number | null = null;
-  for (const one of marked) {
-    const { chart } = one;
+  for (const figure of marked) {
+    const { chart } = figure;
     const select = (runStep: number): void => {
       selected = nearestStep(chart.points, runStep);
       show(selected);
@@ -32,10 +32,10 @@ export function startCrossHair({ data, charts }: DrawnCharts): void {
     });
     let pressed: EventTarget | null = null;
     svg.addEventListener("pointerdown", (event) => {
-      const before = one.step;
+      const before = figure.step;
       select(stepAt(event));
       // A finger cannot hover: its first tap shows the values.
-      pressed = event.pointerType !== "touch" || one.step === before ? event.target : null;
+      pressed = event.pointerType !== "touch" || figure.step === before ? event.target : null;
     });
     svg.addEventListener("click", ({ target }) => {
       if (target === pressed) open(target);
@@ -89,7 +89,7 @@ function findAnswers({ parts }: DrawnCharts["data"]): (chart: Chart) => LinkOf {
   const linkTo = (phase: string, id: string, step: number): string => hashOf("answers", { phase, id, step });
   const stored = new Set(
     (answers?.measurements ?? [])
-      .filter((one) => isReadable(one, answers!))
+      .filter((measurement) => isReadable(measurement, answers!))
       .map(({ phase, id, step }) => linkTo(phase, id, step)),
   );
   return ({ curve: { callback } }) =>

@@ -73,31 +73,30 @@ export function replaceContent(next: Document, restart: () => void): void {
     else old.textContent = block.textContent;
   }
   const fresh = document.adoptNode(after);
-  const isOpen = new Map([...before.querySelectorAll("details")].map((one) => [placeOf(one), one.open]));
+  const isOpen = new Map([...before.querySelectorAll("details")].map((node) => [placeOf(node), node.open]));
   const focused = document.activeElement;
   const focusedAt = focused === null || !before.contains(focused) ? null : placeOf(focused);
-  for (const kept of before.querySelectorAll("[data-keep][id]"))
-    fresh.querySelector(`#${CSS.escape(kept.id)}`)?.replaceWith(kept);
+  for (const element of before.querySelectorAll("[data-keep][id]"))
+    fresh.querySelector(`#${CSS.escape(element.id)}`)?.replaceWith(element);
   before.replaceWith(fresh);
   restart();
   for (const details of fresh.querySelectorAll("details"))
     details.open = isOpen.get(placeOf(details)) ?? details.open;
   const isKept = focused instanceof HTMLElement && focused.isConnected;
   const all = [...fresh.querySelectorAll<HTMLElement | SVGElement>(focusable)];
-  const target = isKept ? focused : focusedAt && all.find((one) => placeOf(one) === focusedAt);
+  const target = isKept ? focused : focusedAt && all.find((element) => placeOf(element) === focusedAt);
   if (target) target.focus({ preventScroll: true });
 }
 
 /** Names an element by what stays the same when its content changes: ids and titles above it, and its kind. */
 function placeOf(element: Element): string {
   const names: string[] = [];
-  for (let one: Element | null = element; one !== null && one.tagName !== "MAIN"; one = one.parentElement) {
-    const parent: Element | null = one.parentElement;
-    const title = one.querySelector(":scope > summary > .title, :scope > summary, :scope > h2, :scope > h3");
-    const name = one.id || title?.textContent?.replaceAll(/\d+/g, "") || "";
-    const alike =
-      parent === null ? [] : [...parent.children].filter(({ tagName }) => tagName === one.tagName);
-    names.push(`${one.tagName}:${name === "" ? alike.indexOf(one) : name}`);
+  for (let el: Element | null = element; el !== null && el.tagName !== "MAIN"; el = el.parentElement) {
+    const parent: Element | null = el.parentElement;
+    const title = el.querySelector(":scope > summary > .title, :scope > summary, :scope > h2, :scope > h3");
+    const name = el.id || title?.textContent?.replaceAll(/\d+/g, "") || "";
+    const alike = parent === null ? [] : [...parent.children].filter(({ tagName }) => tagName === el.tagName);
+    names.push(`${el.tagName}:${name === "" ? alike.indexOf(el) : name}`);
   }
   return names.join(" < ");
 }

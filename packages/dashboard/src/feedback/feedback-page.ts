@@ -22,7 +22,7 @@ export function renderFeedback(run: FeedbackRun, groups: readonly PanelGroup[]):
   const { output, preferences } = run;
   const name = basename(resolve(output));
   const note =
-    preferences.some((one) => one.summary.status !== "finished") &&
+    preferences.some((preference) => preference.summary.status !== "finished") &&
     html`<p class="notice">Training is not finished. This was its state when the page was generated.</p>`;
   return htmlDocument({
     title: name,
@@ -88,26 +88,26 @@ export function feedbackVerdict(verdict: string): Html {
 
 /** Renders a row for each preference: its verdict and the numbers behind it. */
 export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
-  const rows = preferences.map(({ name, summary: one, baseline }, at) => {
-    const isUndefined = one.capability_ratio === null && baseline.general?.general === 0;
-    const isSeenOnly = one.final_compliance === null && one.final_seen_compliance !== null;
+  const rows = preferences.map(({ name, summary, baseline }, at) => {
+    const isUndefined = summary.capability_ratio === null && baseline.general?.general === 0;
+    const isSeenOnly = summary.final_compliance === null && summary.final_seen_compliance !== null;
     return html`<tr>
       <th scope="row"><span class="dot ${phaseAccent(at)}" aria-hidden="true">●</span> ${name}</th>
-      <td class="left">${feedbackVerdict(one.verdict)}</td>
-      <td>${formatDelta(one.logprob_margin_delta, "nats")}</td>
-      <td>${formatDelta(one.logprob_margin_per_token_delta, "nats")}</td>
-      <td>${pText(one.logprob_margin_p)}</td>
-      <td>${changeOf(one.baseline_compliance, one.final_compliance)}${
+      <td class="left">${feedbackVerdict(summary.verdict)}</td>
+      <td>${formatDelta(summary.logprob_margin_delta, "nats")}</td>
+      <td>${formatDelta(summary.logprob_margin_per_token_delta, "nats")}</td>
+      <td>${pText(summary.logprob_margin_p)}</td>
+      <td>${changeOf(summary.baseline_compliance, summary.final_compliance)}${
         isSeenOnly &&
-        html` <small>seen ${changeOf(one.baseline_seen_compliance, one.final_seen_compliance)}</small>`
+        html` <small>seen ${changeOf(summary.baseline_seen_compliance, summary.final_seen_compliance)}</small>`
       }</td>
       <td>${
         isUndefined
           ? html`<small>undefined: the baseline is 0</small>`
-          : (formatMissing(one, "capability_ratio") ?? formatValue(one.capability_ratio, ""))
+          : (formatMissing(summary, "capability_ratio") ?? formatValue(summary.capability_ratio, ""))
       }</td>
-      <td class="left">${formatMissing(one, "collapse_alerts") ?? (one.collapse_alerts?.map(humanizeName).join(", ") || "none")}</td>
-      <td>${one.steps}${one.status !== "finished" && html` <small>${one.status}</small>`}</td>
+      <td class="left">${formatMissing(summary, "collapse_alerts") ?? (summary.collapse_alerts?.map(humanizeName).join(", ") || "none")}</td>
+      <td>${summary.steps}${summary.status !== "finished" && html` <small>${summary.status}</small>`}</td>
     </tr>`;
   });
   const columns = [
@@ -134,11 +134,11 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
 
 /** Renders a dash with the reason for a value that is not known; null for a known one. */
 const formatMissing = (
-  one: FeedbackPreference["summary"],
+  summary: FeedbackPreference["summary"],
   key: "capability_ratio" | "collapse_alerts",
 ): Html | null =>
-  one[key] === null
-    ? html`<span title="${one.unknown?.[key] ?? "not measured"}">${missingValueText}</span>`
+  summary[key] === null
+    ? html`<span title="${summary.unknown?.[key] ?? "not measured"}">${missingValueText}</span>`
     : null;
 
 const changeOf = (before: number | null | undefined, now: number | null | undefined): string =>

@@ -84,11 +84,11 @@ export function missingValueNotes({ series }: Panel): readonly string[] {
 
 /** Formats `[1, 2, 3, 7]` as `1–3, 7`. */
 function ranges(numbers: readonly number[]): string {
-  const found: [number, number][] = [];
+  const pairs: [number, number][] = [];
   for (const number of numbers) {
-    const last = found.at(-1);
+    const last = pairs.at(-1);
     if (last !== undefined && last[1] === number - 1) last[1] = number;
-    else found.push([number, number]);
+    else pairs.push([number, number]);
   }
-  return found.map(([first, last]) => (first === last ? String(first) : `${first}–${last}`)).join(", ");
+  return pairs.map(([first, last]) => (first === last ? String(first) : `${first}–${last}`)).join(", ");
 }

@@ -86,36 +86,36 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
   title: "Learning curves",
   about:
     "Compliance is the verifier's mean reward, on held-out prompts (solid) and on training prompts (dashed).",
-  panels: preferences.map((one, colour) => {
+  panels: preferences.map((preference, colour) => {
     const series = (["held_out", "seen"] as const).map((key): Series => {
       const isDashed = key === "seen";
-      const points = pointsOf(one, "compliance", ({ preference_compliance: seen }) => {
-        const why = isDashed ? undefined : one.summary.unknown?.["held_out_compliance"];
+      const points = pointsOf(preference, "compliance", ({ preference_compliance: seen }) => {
+        const why = isDashed ? undefined : preference.summary.unknown?.["held_out_compliance"];
         const ungraded = `no answer was graded (grading failed for ${seen?.ungraded})`;
         return seen && { ...readingOf(seen[key], why ?? ungraded), n: seen[`${key}_n`] };
       });
       return { name: humanizeName(key), colour, isDashed, points };
     });
-    return panel(`compliance-${one.name}`, `compliance: ${one.name}`, "share", series, share);
+    return panel(`compliance-${preference.name}`, `compliance: ${preference.name}`, "share", series, share);
   }),
 });
 
 function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
   // Thresholds come from the run's files, not from current defaults. Preferences of one run can have different thresholds.
   const all = preferences.map(({ metadata }) => metadata.collapse_thresholds);
-  const linesAt = (limitsOf: (one: CollapseThresholds) => readonly number[]): readonly number[] => [
+  const linesAt = (limitsOf: (limits: CollapseThresholds) => readonly number[]): readonly number[] => [
     ...new Set(all.flatMap(limitsOf)),
   ];
   const drifts = linesAt(({ drift_nats: nats }) => [-nats, nats]);
   const metrics = [
-    ["entropy_ratio", "entropy ratio", "", positive, linesAt((one) => [one.entropy_ratio])],
-    ["self_rouge_l", "self-ROUGE-L", "F1", share, linesAt((one) => [one.self_rouge_l])],
+    ["entropy_ratio", "entropy ratio", "", positive, linesAt((limits) => [limits.entropy_ratio])],
+    ["self_rouge_l", "self-ROUGE-L", "F1", share, linesAt((limits) => [limits.self_rouge_l])],
     ["own_drift", "drift on its own text", "nats per token", unbounded, drifts],
     ["baseline_drift", "drift on the baseline's text", "nats per token", unbounded, drifts],
   ] as const;
   const rules = all.map(
-    (one) =>
-      `an entropy ratio below ${one.entropy_ratio}, self-ROUGE-L (similarity of answers to one prompt) above ${one.self_rouge_l}, or a drift beyond ±${one.drift_nats} nats per token`,
+    (limits) =>
+      `an entropy ratio below ${limits.entropy_ratio}, self-ROUGE-L (similarity of answers to one prompt) above ${limits.self_rouge_l}, or a drift beyond ±${limits.drift_nats} nats per token`,
   );
   return {
     title: "Collapse",
@@ -199,25 +199,25 @@ const perPreference = (
   metric: string,
   read: Read,
 ): readonly Series[] =>
-  preferences.map((one, colour) => ({
-    name: one.name,
+  preferences.map((preference, colour) => ({
+    name: preference.name,
     colour,
     isDashed: false,
-    points: pointsOf(one, metric, read),
+    points: pointsOf(preference, metric, read),
   }));
 
 /**
  * Returns the points of a metric, the baseline first. Omits measurements that did not request the metric. A metric that was
  * never measured has a single point with the reason.
  */
-function pointsOf(one: FeedbackPreference, metric: string, read: Read): readonly Point[] {
-  const measurements = [one.baseline, ...one.steps.map(({ eval: seen }) => seen)];
+function pointsOf(preference: FeedbackPreference, metric: string, read: Read): readonly Point[] {
+  const measurements = [preference.baseline, ...preference.steps.map(({ eval: seen }) => seen)];
   const points = measurements.flatMap((measurement, updates): Point[] => {
-    const reading = read(measurement, one);
+    const reading = read(measurement, preference);
     return reading === null ? [] : [{ updates, ...reading }];
   });
   if (points.length > 0) return points;
-  const reason = one.metadata.config.metrics.includes(metric)
+  const reason = preference.metadata.config.metrics.includes(metric)
     ? "no measurement includes it"
     : `${metric} is not among the metrics of the configuration`;
   return [{ updates: 0, value: null, reason }];

@@ -31,12 +31,12 @@ export interface FeedbackRun {
 export async function readFeedback(output: string, fs: FileReader = nodeFiles): Promise<FeedbackRun> {
   const summary = await readJson(join(output, "summary.json"), summarySchema, fs);
   const preferences = await Promise.all(
-    Object.entries(summary.preferences).map(async ([name, one]): Promise<FeedbackPreference> => {
+    Object.entries(summary.preferences).map(async ([name, preference]): Promise<FeedbackPreference> => {
       const file = (of: string) => join(output, name, of);
       const { eval: baseline } = await readJson(file("baseline.json"), baselineSchema, fs);
       return {
         name,
-        summary: one,
+        summary: preference,
         metadata: await readJson(file("metadata.json"), metadataSchema, fs),
         baseline,
         steps: await readSteps(file("steps.jsonl"), fs),

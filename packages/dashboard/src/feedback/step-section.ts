@@ -12,8 +12,8 @@ import { failuresOf } from "./panels.ts";
 import type { FeedbackMeasurement, FeedbackStep, FeedbackPreference } from "./read-feedback.ts";
 
 /** Renders one preference: a row for each step, and the model's answers. */
-export function stepSection(one: FeedbackPreference): Html {
-  const { name, metadata, baseline, steps } = one;
+export function stepSection(preference: FeedbackPreference): Html {
+  const { name, metadata, baseline, steps } = preference;
   return html`<section>
     <h2>${name}</h2>
     <p class="sub">
@@ -32,9 +32,9 @@ export function stepSection(one: FeedbackPreference): Html {
       }. Hover over a dash for the reason, if it is known.
     </p>
     ${
-      unknownNotes(one).length > 0 &&
+      unknownNotes(preference).length > 0 &&
       html`<p class="key">Not known:</p>
-        <ul class="key">${unknownNotes(one).map((note) => html`<li>${note}</li>`)}</ul>`
+        <ul class="key">${unknownNotes(preference).map((note) => html`<li>${note}</li>`)}</ul>`
     }
     <details>
       <summary>Training answers <span>the first of each batch</span></summary>
@@ -130,17 +130,17 @@ const answer = (label: string, prompt: string, response: string, score: number |
 
 /** Returns one line for each value that is not known, with the reason, and the steps if only some lack it. */
 function unknownNotes({ steps, summary }: FeedbackPreference): readonly string[] {
-  const found = new Map<string, number[]>();
+  const stepsByNote = new Map<string, number[]>();
   const note = (unknown: Readonly<Record<string, string>> = {}, step: number | null) => {
     for (const [name, reason] of Object.entries(unknown)) {
       const key = `${humanizeName(name)}: ${reason}`;
-      found.set(key, [...(found.get(key) ?? []), ...(step === null ? [] : [step])]);
+      stepsByNote.set(key, [...(stepsByNote.get(key) ?? []), ...(step === null ? [] : [step])]);
     }
   };
   // Without a step, only the summary has the baseline's reasons.
   if (steps.length === 0) note(summary.unknown, null);
   for (const line of steps) note(line.unknown, line.step);
-  return [...found].map(([text, at]) =>
+  return [...stepsByNote].map(([text, at]) =>
     at.length === steps.length ? text : `${text} (step ${at.join(", ")})`,
   );
 }

@@ -148,7 +148,7 @@ const withoutControls = ({ markup }: Html): string =>
 
 /** Wraps a string at spaces. A string of more than four lines ends in an ellipsis. */
 function wrapped(text: string): readonly string[] {
-  const found = text.replaceAll(/\s+/g, " ").match(lineOfText) ?? [];
-  const lines = found.map((line) => line.trim());
+  const matches = text.replaceAll(/\s+/g, " ").match(lineOfText) ?? [];
+  const lines = matches.map((line) => line.trim());
   return lines.length > 4 ? [...lines.slice(0, 3), `${lines[3]!.slice(0, charactersPerLine - 1)}…`] : lines;
 }

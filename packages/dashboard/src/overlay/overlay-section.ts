@@ -47,21 +47,21 @@ export function overlayData(metrics: readonly OverlaidMetric[], runs: readonly N
     parts: [...names, "mean"],
     partsAre: "run",
     phases: sharedPhases(runs),
-    curves: metrics.map((one) => ({
-      key: keyOf(one),
-      callback: one.callback,
-      metric: one.metric,
-      name: humanizeName(one.metric),
-      unit: one.unit,
+    curves: metrics.map((metric) => ({
+      key: keyOf(metric),
+      callback: metric.callback,
+      metric: metric.metric,
+      name: humanizeName(metric.metric),
+      unit: metric.unit,
       higherIsBetter: null,
       points: [
-        ...one.curves.flatMap(({ name, measurements }) =>
+        ...metric.curves.flatMap(({ name, measurements }) =>
           measurements.map(({ runStep, value, ci95, n, baseline }) => {
             const verdict = baseline?.verdict ?? null;
             return { part: names.indexOf(name), step: runStep, runStep, value, ci95, n, verdict };
           }),
         ),
-        ...one.means.map(({ runStep, runs: n, mean: { value, ci95 } }) => {
+        ...metric.means.map(({ runStep, runs: n, mean: { value, ci95 } }) => {
           return { part: names.length, step: runStep, runStep, value, ci95, n, verdict: null };
         }),
       ].sort((a, b) => a.runStep - b.runStep || a.part - b.part),
@@ -82,7 +82,7 @@ function metricSection(metric: OverlaidMetric, runs: readonly NamedRun[]): Html 
     ${chartPlace(keyOf(metric), "large")}
     <ul class="legend">
       ${metric.curves.map(({ name: run, measurements }) => {
-        const at = runs.findIndex((one) => one.name === run);
+        const at = runs.findIndex(({ name }) => name === run);
         const end = measurements.at(-1);
         return html`<li>
           ${lineSample(at, false)}

@@ -50,9 +50,9 @@ export function summarizeOverlay(runs: readonly NamedRun[]): readonly OverlaidMe
     for (const { primary } of curvesByCallback(run)) {
       if (primary === null) continue;
       const key = JSON.stringify([primary.callback, primary.metric, primary.unit]);
-      const one = byMetric.get(key) ?? { curve: primary, curves: [] };
-      byMetric.set(key, one);
-      one.curves.push({ name, measurements: primary.measurements.filter(hasValue) });
+      const entry = byMetric.get(key) ?? { curve: primary, curves: [] };
+      byMetric.set(key, entry);
+      entry.curves.push({ name, measurements: primary.measurements.filter(hasValue) });
     }
   }
   return [...byMetric.values()].map(({ curve: { callback, metric, unit, range }, curves }) => ({
@@ -70,15 +70,15 @@ export function sharedPhases(runs: readonly NamedRun[]): RunData["phases"] {
     run.phases.map((phase) => {
       return { name: phase.name, about: null, from: phase.runStepOffset, to: phaseEnd(phase) };
     });
-  const [first = [], ...others] = runs.map(phasesOf);
+  const [first = [], ...rest] = runs.map(phasesOf);
   const isSame = (phases: RunData["phases"]): boolean =>
     phases.length === first.length &&
     phases.every(({ from, to }, at) => from === first[at]!.from && to === first[at]!.to);
-  if (!others.every(isSame)) return [];
+  if (!rest.every(isSame)) return [];
   // Arms name their phases differently: coupling → em, coupling → control.
   return first.map((phase, at) => ({
     ...phase,
-    name: [...new Set([phase.name, ...others.map((phases) => phases[at]!.name)])].join(" / "),
+    name: [...new Set([phase.name, ...rest.map((phases) => phases[at]!.name)])].join(" / "),
   }));
 }
 
@@ -137,14 +137,14 @@ export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): reado
     const reason = last.primary_metric === null ? null : voidReason(last, last.primary_metric);
     if (reason !== null) return `its end cannot be judged: ${reason}`;
     const [first] = counted;
-    const inGroup = counted.filter((one) => one.of.group === of.group);
-    const copied = counted.find((one) => JSON.stringify(one.last) === JSON.stringify(last));
+    const inGroup = counted.filter((earlier) => earlier.of.group === of.group);
+    const copied = counted.find((earlier) => JSON.stringify(earlier.last) === JSON.stringify(last));
     if (copied !== undefined) return `it is a copy of ${copied.of.name}: both count once`;
     const different = first === undefined ? [] : differencesFromFirst(first.last, last);
     if (different.length > 0) return `${first!.of.name} has ${different.join(", ")}`;
     const training = inGroup[0] && trainingDifference({ of, last }, inGroup[0]);
     if (training) return `its ${training} in ${inGroup[0]!.of.name}`;
-    const repeated = inGroup.find((one) => isRepeat(one.last, last));
+    const repeated = inGroup.find((earlier) => isRepeat(earlier.last, last));
     if (repeated !== undefined) {
       const what = hasEqualBits(repeated.last, last) ? "weights" : `seed ${last.provenance.seed}`;
       return `it repeats ${repeated.of.name}, with equal ${what}: both count once`;
@@ -165,18 +165,17 @@ function differencesFromFirst(first: Snapshot, last: Snapshot): readonly string[
 const lastOf = ({ phases }: RunRecord, id: string): Snapshot | undefined =>
   phases
     .flatMap(({ snapshots }) => snapshots)
-    .filter((one) => one.id === id && one.provenance.hash !== null)
+    .filter((snapshot) => snapshot.id === id && snapshot.provenance.hash !== null)
     .at(-1);
 
-const hasEqualBits = (one: Snapshot, other: Snapshot): boolean => {
+const hasEqualBits = (a: Snapshot, b: Snapshot): boolean => {
   const value = ({ metrics, primary_metric: primary }: Snapshot) => metrics[primary ?? ""]?.value;
-  return one.weights !== null && one.weights === other.weights && value(one) === value(other);
+  return a.weights !== null && a.weights === b.weights && value(a) === value(b);
 };
 
 /** Whether two runs repeat one training. Checkpoints of another program do not have its seed. */
-const isRepeat = (one: Snapshot, other: Snapshot): boolean =>
-  hasEqualBits(one, other) ||
-  (one.provenance.seed === other.provenance.seed && !isOfCheckpoint(one) && !isOfCheckpoint(other));
+const isRepeat = (a: Snapshot, b: Snapshot): boolean =>
+  hasEqualBits(a, b) || (a.provenance.seed === b.provenance.seed && !isOfCheckpoint(a) && !isOfCheckpoint(b));
 
 /** Options of a training file that differ between runs that are averaged, or change no number. */
 const perRun = ["seed", "run_dir", "loggers", "$schema"];
@@ -200,13 +199,13 @@ const withoutKeys = (json: Json, keys: readonly string[]): Json =>
 function difference(here: Json, there: Json, what: string, path = ""): string | null {
   if (isMap(here) && isMap(there)) {
     for (const key of new Set([...Object.keys(here), ...Object.keys(there)])) {
-      const found = difference(
+      const nested = difference(
         here[key] ?? null,
         there[key] ?? null,
         what,
         path === "" ? key : `${path}.${key}`,
       );
-      if (found !== null) return found;
+      if (nested !== null) return nested;
     }
     return null;
   }

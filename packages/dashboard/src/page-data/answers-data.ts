@@ -96,8 +96,8 @@ export interface AnswerChoices {
 
 /** Returns a link to a selection of one part of the page: `#answers?step=80`. Leaves out empty parameters. */
 export function hashOf(part: string, parameters: Readonly<Record<string, string | number>>): string {
-  const kept = Object.entries(parameters).filter(([, value]) => value !== "");
-  return `#${part}?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString()}`;
+  const entries = Object.entries(parameters).filter(([, value]) => value !== "");
+  return `#${part}?${new URLSearchParams(entries.map(([name, value]) => [name, String(value)])).toString()}`;
 }
 
 /** A multiple-choice question that one measurement answered right and another one wrong. */
@@ -142,9 +142,9 @@ export function choiceText({ labels, texts }: AnswerChoices, label: string | nul
 /** Returns the probability of each choice among the choices: a softmax of their log-probabilities. */
 export function shareOfChoices(nats: readonly number[]): readonly number[] {
   const top = Math.max(...nats);
-  const weights = nats.map((one) => Math.exp(one - top));
-  const sum = weights.reduce((total, one) => total + one, 0);
-  return weights.map((one) => one / sum);
+  const weights = nats.map((nat) => Math.exp(nat - top));
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  return weights.map((weight) => weight / sum);
 }
 
 /** Whether a row is a fixed answer that a judge grades, not an answer of the model. */
@@ -214,8 +214,8 @@ export const fieldsText = ({ fields }: AnswerRow): string =>
 /** Returns `23 tokens`, `23 tokens (judge input 210, judge output 4)`, or an empty string. */
 export function tokensText(tokens: AnswerRow["tokens"]): string {
   const generated = tokens.find(([name]) => name === "generated");
-  const others = tokens.filter((one) => one !== generated).map(([name, count]) => `${name} ${count}`);
-  const rest = others.join(", ");
+  const counts = tokens.filter((entry) => entry !== generated).map(([name, count]) => `${name} ${count}`);
+  const rest = counts.join(", ");
   if (generated === undefined) return rest === "" ? "" : `tokens: ${rest}`;
   return `${generated[1]} token${generated[1] === 1 ? "" : "s"}${rest === "" ? "" : ` (${rest})`}`;
 }

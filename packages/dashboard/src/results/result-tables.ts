@@ -189,10 +189,10 @@ export function methodsSection(
   runs: readonly Pick<ResultsRun, "name">[],
 ): Html {
   const rows = methods.map(
-    ({ label, runs: own }, at) => html`<tr>
+    ({ label, runs: members }, at) => html`<tr>
       <th scope="row" class="run">
         <span class="${at === baseline && "reference"}">${label}</span>
-        <small title="${own.map((run) => runs[run]!.name).join(", ")}">${plural(own.length, "run")}</small>
+        <small title="${members.map((run) => runs[run]!.name).join(", ")}">${plural(members.length, "run")}</small>
         ${at === baseline && html`<small>baseline</small>`}
       </th>
       ${metrics.map(({ measured }) => methodCell(measured[at]!, measured[baseline]!))}

@@ -90,10 +90,10 @@ export function summarizeMethods(
   const all = methodsOf(runs);
   const known = all.map(({ label }) => label);
   const named = (option: "methods" | "baseline", label: string): Method => {
-    const found = all[known.indexOf(label)];
+    const method = all[known.indexOf(label)];
     const expected = known.join(", ") || "a method of the results, which are still empty";
-    if (found === undefined) throw unknownName(where[option], label, known, expected);
-    return found;
+    if (method === undefined) throw unknownName(where[option], label, known, expected);
+    return method;
   };
   const listed = asked === undefined ? all : [...new Set(asked)].map((label) => named("methods", label));
   const reference = base === undefined ? listed[0] : named("baseline", base);
@@ -141,9 +141,9 @@ function methodsOf(runs: readonly ResultsRun[]): readonly Method[] {
   for (const [at, run] of runs.entries()) {
     if (last.get(identityOf(run, at)) !== at) continue;
     const unlabelled = labels.has(run.name) ? `${run.name} (no method)` : run.name;
-    const own = methods.get(keyOf(run)) ?? { label: run.method ?? unlabelled, runs: [] };
-    methods.set(keyOf(run), own);
-    own.runs.push(at);
+    const method = methods.get(keyOf(run)) ?? { label: run.method ?? unlabelled, runs: [] };
+    methods.set(keyOf(run), method);
+    method.runs.push(at);
   }
   return [...methods.values()];
 }
@@ -158,8 +158,8 @@ function chosenMetrics(
   // The metric of a group (`mmlu_stem/acc,none`) is chosen by its key only.
   const isNamed = ({ key, group, metric, filter }: ResultsMetric, name: string): boolean =>
     name === key || (group === null && (name === metric || name === `${metric},${filter}`));
-  const wrong = names.find((name) => !metrics.some((one) => isNamed({ ...one, group: null }, name)));
-  if (wrong === undefined) return metrics.filter((one) => names.some((name) => isNamed(one, name)));
+  const wrong = names.find((name) => !metrics.some((metric) => isNamed({ ...metric, group: null }, name)));
+  if (wrong === undefined) return metrics.filter((metric) => names.some((name) => isNamed(metric, name)));
   const known = [...new Set([...whole.map(({ metric }) => metric), ...whole.map(({ key }) => key)])];
   throw unknownName(where, wrong, known, `a metric of the results: ${known.join(", ")}`);
 }
@@ -170,13 +170,13 @@ function resultOf(
   metric: ResultsMetric,
   samples: readonly RunSamples[],
 ): MethodResult {
-  const [own, base] = [valuesOf(method, metric, samples), valuesOf(reference, metric, samples)];
-  const [first] = own;
+  const [measured, base] = [valuesOf(method, metric, samples), valuesOf(reference, metric, samples)];
+  const [first] = measured;
   if (first === undefined) return { value: null, ci95: null, runs: 0, change: null };
-  const change = method === reference || base.length === 0 ? null : changeOf(own, base, metric);
-  if (own.length === 1) return { value: first.value, ci95: first.ci95, runs: 1, change };
-  const { value, ci95 } = meanOverRuns(own.map((run) => run.value));
-  return { value, ci95, runs: own.length, change };
+  const change = method === reference || base.length === 0 ? null : changeOf(measured, base, metric);
+  if (measured.length === 1) return { value: first.value, ci95: first.ci95, runs: 1, change };
+  const { value, ci95 } = meanOverRuns(measured.map((run) => run.value));
+  return { value, ci95, runs: measured.length, change };
 }
 
 type Measured = ComparedSide & { readonly value: number };
@@ -192,16 +192,16 @@ const valuesOf = (
   });
 
 function changeOf(
-  own: readonly Measured[],
+  measured: readonly Measured[],
   base: readonly Measured[],
   { higherIsBetter }: ResultsMetric,
 ): MethodChange | null {
-  if (own.length === 1 || base.length === 1) {
-    const change = changeBetween(meanSide(own), meanSide(base), higherIsBetter);
+  if (measured.length === 1 || base.length === 1) {
+    const change = changeBetween(meanSide(measured), meanSide(base), higherIsBetter);
     return change && { ...change, over: change.pairs === null ? "samples" : "documents" };
   }
   const values = (measured: readonly Measured[]) => measured.map(({ value }) => value);
-  const { value, ci95 } = differenceOverRuns(values(own), values(base));
+  const { value, ci95 } = differenceOverRuns(values(measured), values(base));
   if (value === null) return null;
   return { delta: value, ci95, verdict: verdictOf(ci95, value, higherIsBetter), pairs: null, over: "runs" };
 }
@@ -234,7 +234,7 @@ export function resultsData({ runs, reference, tasks, order }: ResultsSummary) {
     metrics.map(({ key, higherIsBetter, measured }) => ({
       key,
       higher_is_better: higherIsBetter,
-      runs: measured.map((one, at) => ({ name: runs[at]!.name, timestamp: runs[at]!.timestamp, ...one })),
+      runs: measured.map((value, at) => ({ name: runs[at]!.name, timestamp: runs[at]!.timestamp, ...value })),
     }));
   return {
     reference: reference === null ? null : runs[reference]!.name,
@@ -253,14 +253,14 @@ export const methodsData = (
   runs: readonly Pick<ResultsRun, "name" | "timestamp">[],
 ) => ({
   baseline: methods[baseline]!.label,
-  methods: methods.map(({ label, runs: own }) => ({
+  methods: methods.map(({ label, runs: members }) => ({
     method: label,
-    runs: own.map((at) => ({ name: runs[at]!.name, timestamp: runs[at]!.timestamp })),
+    runs: members.map((at) => ({ name: runs[at]!.name, timestamp: runs[at]!.timestamp })),
   })),
   metrics: metrics.map(({ task, key, higherIsBetter, measured }) => ({
     task,
     key,
     higher_is_better: higherIsBetter,
-    methods: measured.map((one, at) => ({ method: methods[at]!.label, ...one })),
+    methods: measured.map((result, at) => ({ method: methods[at]!.label, ...result })),
   })),
 });

@@ -72,7 +72,7 @@ export function summarizeResults(
   const taskNames = [...new Set(runs.flatMap(({ suite }) => Object.keys(tasksOf(suite))))];
   const all = keys.map((key): ResultsMetric => {
     const directions = runs.map(({ higher_is_better: higher }) => ownValue(higher, key));
-    const higherIsBetter = directions.find((one) => one != null) ?? null;
+    const higherIsBetter = directions.find((direction) => direction != null) ?? null;
     const sides = runs.map((run, at) => ({
       value: ownValue(run.metrics, key) ?? null,
       stderr: ownValue(run.stderr, key) ?? null,

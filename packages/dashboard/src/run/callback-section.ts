@@ -5,6 +5,7 @@ import {
   hasValue,
   isGroupMetric,
   type CallbackCurves,
+  type Measurement,
   type MetricCurve,
   curveKey,
   groupOf,
@@ -85,7 +86,7 @@ function reliabilityDiagrams({ phases }: RunRecord, id: string): Html | false {
     shown.length > 0 &&
     html`<h3>${term("reliability diagram", "Reliability diagram")}: share right × confidence</h3>
       <div class="multiples">
-        ${shown.map((one) => html`<figure class="panel"><figcaption>${one.where} <span>${term("ece", "ECE")} ${formatValue(one.ece, "")}</span></figcaption>${reliabilityDiagram(one)}</figure>`)}
+        ${shown.map((diagram) => html`<figure class="panel"><figcaption>${diagram.where} <span>${term("ece", "ECE")} ${formatValue(diagram.ece, "")}</span></figcaption>${reliabilityDiagram(diagram)}</figure>`)}
       </div>`
   );
 }
@@ -224,7 +225,7 @@ export function sameWeightsNote(
     ];
     if (!end?.isAtEnd || !start?.isAtStart || end.value === null || start.value === null) return [];
     const [before, after] = [end, start].map(({ phaseIndex, step }) =>
-      phases[phaseIndex]!.snapshots.find((one) => one.id === callback && one.step === step),
+      phases[phaseIndex]!.snapshots.find((snapshot) => snapshot.id === callback && snapshot.step === step),
     );
     const isSame =
       before?.weights != null &&
@@ -251,9 +252,9 @@ export function heatMap({ primary, companions }: CallbackCurves): Html | false {
   const source = companions.find(({ metric }) => metric === "source_rate");
   const rows = [...(source ? [source] : []), ...groups];
   const steps = evenly(
-    primary.measurements.filter(({ runStep, phaseIndex }) =>
+    primary.measurements.filter((step) =>
       rows.some(({ measurements }) =>
-        measurements.some((one) => one.runStep === runStep && one.phaseIndex === phaseIndex && hasValue(one)),
+        measurements.some((point) => isSameStep(point, step) && hasValue(point)),
       ),
     ),
     maxSteps,
@@ -276,6 +277,9 @@ export function heatMap({ primary, companions }: CallbackCurves): Html | false {
   </div>`;
 }
 
+const isSameStep = (a: Measurement, b: Measurement) =>
+  a.runStep === b.runStep && a.phaseIndex === b.phaseIndex;
+
 function heatRow(
   row: MetricCurve,
   steps: MetricCurve["measurements"],
@@ -284,9 +288,8 @@ function heatRow(
   // The trained persona should have the trait, so its row is coloured as neither good nor bad.
   const tone =
     higherIsBetter === null || !isGroupMetric(row.metric) ? "changed" : higherIsBetter ? "better" : "worse";
-  const cells = steps.map(({ runStep, phaseIndex }) => {
-    const found = row.measurements.find((one) => one.runStep === runStep && one.phaseIndex === phaseIndex);
-    const value = found?.value ?? null;
+  const cells = steps.map((step) => {
+    const value = row.measurements.find((point) => isSameStep(point, step))?.value ?? null;
     return value === null
       ? html`<td>${missingValueText}</td>`
       : html`<td class="${tone}-${Math.round(10 * value)}">${formatValue(value, "share")}</td>`;

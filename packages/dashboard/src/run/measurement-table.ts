@@ -77,8 +77,8 @@ function answers(phase: PhaseRecord): (id: string, step: number) => string {
   const byKey = new Map(phase.snapshots.map((snapshot) => [`${snapshot.id}/${snapshot.step}`, snapshot]));
   return (id, step) => {
     const snapshot = byKey.get(`${id}/${step}`);
-    const found = snapshot && undisturbed([snapshot]);
-    const answer = found?.measurements === 0 ? undefined : found?.answer;
+    const summary = snapshot && undisturbed([snapshot]);
+    const answer = summary?.measurements === 0 ? undefined : summary?.answer;
     return answer === "not proven" && isElsewhere ? "not applicable" : (answer ?? missingValueText);
   };
 }

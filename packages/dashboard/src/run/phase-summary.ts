@@ -117,7 +117,7 @@ export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
 /** Returns a callback's curves with its primary metric first, behind the source's rate of leakage. */
 function curvesOf({ primary, companions }: CallbackCurves): readonly MetricCurve[] {
   const source = companions.filter(({ metric }) => metric === "source_rate");
-  return [...source, ...(primary ? [primary] : []), ...companions.filter((one) => !source.includes(one))];
+  return [...source, ...(primary ? [primary] : []), ...companions.filter((curve) => !source.includes(curve))];
 }
 
 /** Whether a comparison uses this measurement as its baseline. The baseline can also be in another phase or run. */
@@ -143,7 +143,8 @@ function metricSummary(
   if (!start || !end || !(measurements.some(hasValue) || voidReason(end, metric) !== null)) return null;
   const tested = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
   const isAgainstStart = tested !== null && isBaselineOf(start, tested);
-  const of = ({ step }: Measurement) => snapshots.find((one) => one.id === callback.id && one.step === step)!;
+  const of = ({ step }: Measurement) =>
+    snapshots.find((snapshot) => snapshot.id === callback.id && snapshot.step === step)!;
   const different = differencesOf(of(start), of(end));
   const source = sourceOf(callback, metric, phaseIndex);
   const reason = voidReason(end, metric);
@@ -178,7 +179,7 @@ const hasEvidence = (paired: Paired | null): boolean =>
 function firstEvidence(measurements: readonly Measurement[], end: Paired | null): Measurement | null {
   const isOfEnd = ({ baseline }: Measurement): boolean =>
     !hasEvidence(end) || (baseline?.verdict === end?.verdict && placeOf(baseline!) === placeOf(end!));
-  return measurements.find((one) => hasEvidence(one.baseline) && isOfEnd(one)) ?? null;
+  return measurements.find((point) => hasEvidence(point.baseline) && isOfEnd(point)) ?? null;
 }
 
 /**
@@ -190,7 +191,7 @@ export const sortVoidFirst = <T extends { readonly metric: MetricSummary }>(
 ): readonly T[] => {
   const isFirst = ({ metric: { end, voidReason } }: T): boolean =>
     voidReason !== null && end.warnings.find((warning) => warning.void)?.kind !== "source_lost";
-  return [...primaries.filter(isFirst), ...primaries.filter((one) => !isFirst(one))];
+  return [...primaries.filter(isFirst), ...primaries.filter((primary) => !isFirst(primary))];
 };
 
 /** How often the persona that was trained to have a trait shows it, at the start and at the end of a phase. */
@@ -204,8 +205,8 @@ const isLeakageRate = (metric: string): boolean => /^leakage_rate(\/|$)/.test(me
 
 /** Returns the source's rate in a phase, for a metric of leakage that does not count the source; null for others. */
 function sourceOf({ companions }: CallbackCurves, metric: string, phaseIndex: number): LeakageSource | null {
-  const curve = companions.find((one) => one.metric === "source_rate");
-  const measurements = curve?.measurements.filter((one) => one.phaseIndex === phaseIndex) ?? [];
+  const curve = companions.find(({ metric }) => metric === "source_rate");
+  const measurements = curve?.measurements.filter((point) => point.phaseIndex === phaseIndex) ?? [];
   const [start, end] = [measurements.at(0), measurements.at(-1)];
   return isLeakageRate(metric) && start && end ? { start, end } : null;
 }

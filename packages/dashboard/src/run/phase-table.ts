@@ -93,7 +93,7 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
 /** Whether a metric has one value in all measurements of a phase. */
 function isConstant({ snapshots }: PhaseRecord, { id, metric }: MetricSummary): boolean {
   const values = snapshots
-    .filter((one) => one.id === id)
+    .filter((snapshot) => snapshot.id === id)
     .flatMap(({ metrics }) => metrics[metric]?.value ?? []);
   return values.length > 1 && values.every((value) => value === values[0]);
 }

@@ -120,7 +120,7 @@ export function lossAndHarms(run: RunRecord): (CurveData & Required<Pick<CurveDa
 
 /** Returns a primary metric as a harm; null if it has no direction or no value. */
 function harmPoints({ callback, metric, unit, higherIsBetter, measurements }: MetricCurve) {
-  const known = measurements.flatMap((one) => (one.value === null ? [] : [{ ...one, value: one.value }]));
+  const known = measurements.flatMap(({ value, ...rest }) => (value === null ? [] : [{ ...rest, value }]));
   if (higherIsBetter === null || known.length === 0) return null;
   const sign = higherIsBetter ? -1 : 1;
   const changes = known.map(({ value }) => sign * (value - known[0]!.value));

@@ -184,7 +184,7 @@ function receipts(run: RunRecord): Html {
 }
 
 const countOf = (evidence: readonly Evidence[], intact: boolean | null): number =>
-  evidence.filter((one) => one.intact === intact).length;
+  evidence.filter((finding) => finding.intact === intact).length;
 const isAdvisory = (evidence: readonly Evidence[]): boolean => evidence.some(({ advisory }) => advisory);
 
 const receiptColumns: readonly RowColumn<readonly [part: string, evidence: readonly Evidence[]]>[] = [

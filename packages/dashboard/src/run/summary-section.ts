@@ -55,7 +55,7 @@ function definitionsOf(items: readonly Html[]): Html | false {
     [/exploratory/, term("exploratory")],
     [/last clean/, term("last clean step")],
   ] as const;
-  const shown = used.filter(([words]) => words.test(text)).map(([, one]) => html` · ${one}`);
+  const shown = used.filter(([words]) => words.test(text)).map(([, definition]) => html` · ${definition}`);
   return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("undisturbed")} · ${term("receipt")}</p>`;
 }
 
@@ -96,14 +96,14 @@ const answerMarks = {
 
 /** Renders whether measuring left training undisturbed, as the terminal says it, and how many measurements prove it. */
 function receiptItem(run: RunRecord): Html | null {
-  const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
-  if (found === null) return null;
-  const { answer, measurements, proven, disturbed } = found;
+  const summary = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
+  if (summary === null) return null;
+  const { answer, measurements, proven, disturbed } = summary;
   const [glyph, className] = answerMarks[answer];
   const isCounted = measurements > 0 && (answer !== "not applicable" || proven > 0);
   const count = `; ${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 ? `, ${disturbed} disturbed` : ""}`;
   return html`<li>
-    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${capitalized(undisturbedText(found)!)}${isCounted && count}.
+    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${capitalized(undisturbedText(summary)!)}${isCounted && count}.
     <a class="to-answers" href="#receipts">Receipts</a>
   </li>`;
 }
@@ -120,9 +120,9 @@ function answerLink(
   { name: phase, snapshots }: PhaseRecord,
   hasPhases: boolean,
 ): Html | false {
-  const questions = changes.find((one) => one.phase === phase && one.id === id);
+  const questions = changes.find((entry) => entry.phase === phase && entry.id === id);
   if (questions !== undefined) {
-    const count = (kind: string) => questions.changes.filter((one) => one.change === kind).length;
+    const count = (kind: string) => questions.changes.filter((question) => question.change === kind).length;
     const text = `${plural(count("forgotten"), "forgotten question")}, ${count("regained")} regained`;
     const { fromStep, toStep } = questions;
     const hash = hashOf("questions", { id, from: `${phase}:${fromStep}`, to: `${phase}:${toStep}` });
@@ -130,11 +130,11 @@ function answerLink(
   }
   const { step } = firstEvidence ?? end;
   const isStored = data.measurements.some(
-    (one) => one.phase === phase && one.id === id && one.step === step && one.problem === null,
+    (entry) => entry.phase === phase && entry.id === id && entry.step === step && entry.problem === null,
   );
   if (!isStored) return false;
   const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step}`;
-  const measured = snapshots.find((one) => one.id === id && one.step === step);
+  const measured = snapshots.find((snapshot) => snapshot.id === id && snapshot.step === step);
   // The rate of leakage does not count the persona that was trained to have the trait.
   const source = measured?.evaluation === "leakage" ? jsonField(measured as unknown as Json, "source") : null;
   const persona = source === null ? "" : `!${source}`;

@@ -69,7 +69,7 @@ const secondJudge = z.object({
  * [0.51, 0.88] …`; null without a second judge.
  */
 export function secondJudgeText({ snapshots }: PhaseRecord, id: string): string | null {
-  for (const snapshot of snapshots.filter((one) => one.id === id).toReversed()) {
+  for (const snapshot of snapshots.filter((snapshot) => snapshot.id === id).toReversed()) {
     const { data } = secondJudge.safeParse((snapshot as { readonly second_judge?: unknown }).second_judge);
     if (data === undefined || data.graded_by_both === 0) continue;
     const { name, kappa, kappa_ci95: ci95, same_decision: same, graded_by_both: n, misaligned } = data;
@@ -113,9 +113,9 @@ function valuesOf(summary: MetricSummary): string {
   const pairs = isOverPairs ? ` (${formatChange(summary)})` : "";
   const difference = summary.against === null || !change ? pairs : ` (${differenceOf(summary, change)})`;
   if (source !== null) {
-    const others = edgeCounts(summary, unit, "");
+    const ofOthers = edgeCounts(summary, unit, "");
     const ofSource = edgeCounts(source, unit, "");
-    return `${noun} ${state}: source ${ofSource}; other personas ${others}${difference}`;
+    return `${noun} ${state}: source ${ofSource}; other personas ${ofOthers}${difference}`;
   }
   const words = isCounted ? ` ${noun} ${state}` : "";
   const name = isCounted ? "" : `${humanizeName(metric)} `;
@@ -137,7 +137,7 @@ const differenceOf = ({ unit, against, isOverPairs }: MetricSummary, change: Pai
 export function testText(summary: MetricSummary): string {
   const { metric, unit, start, end, isSingle, change, against, firstEvidence, voidReason, startVoidReason } =
     summary;
-  const at = (one: Measurement) => `${formatMeasurement(one, unit)} at step ${one.step}`;
+  const at = (point: Measurement) => `${formatMeasurement(point, unit)} at step ${point.step}`;
   const reason =
     voidReason ??
     (startVoidReason && `at the start, ${startVoidReason}`) ??

@@ -64,9 +64,9 @@ export function containedFiles(
   /** Looks at a file before it is opened: opening a pipe would wait for its writer. */
   function fileAt(path: string): { readonly real: string; readonly size: number } {
     const real = resolveInside(path);
-    const found = fs.statSync(real);
-    if (found.isFile()) return { real, size: found.size };
-    throw unreadable(path, found.isDirectory() ? "a folder" : "a special file", "a regular file");
+    const stats = fs.statSync(real);
+    if (stats.isFile()) return { real, size: stats.size };
+    throw unreadable(path, stats.isDirectory() ? "a folder" : "a special file", "a regular file");
   }
 
   return {
@@ -96,13 +96,13 @@ export function containedFiles(
       }),
     async stamps(folder) {
       const real = resolveInside(folder);
-      const found: FileStamp[] = [];
+      const stamps: FileStamp[] = [];
       for (const [at, { name }] of (await entriesOf(folder)).entries()) {
         if (at % stampsAtOnce === stampsAtOnce - 1) await new Promise((resolve) => setImmediate(resolve));
         const stamp = stampOf(join(real, name));
-        if (stamp !== null) found.push(stamp);
+        if (stamp !== null) stamps.push(stamp);
       }
-      return found;
+      return stamps;
     },
   };
 }
@@ -111,9 +111,9 @@ export function containedFiles(
 function stampOf(path: string): FileStamp | null {
   const options = { throwIfNoEntry: false };
   // A link that leads nowhere has only its own times.
-  const found = fs.statSync(path, options) ?? fs.lstatSync(path, options);
-  if (found === undefined) return null;
-  const { size, ino, mtime, mtimeMs, ctimeMs } = found;
+  const stats = fs.statSync(path, options) ?? fs.lstatSync(path, options);
+  if (stats === undefined) return null;
+  const { size, ino, mtime, mtimeMs, ctimeMs } = stats;
   return { name: basename(path), stamp: `${ino} ${size} ${mtimeMs} ${ctimeMs}`, writtenAt: mtime };
 }
 

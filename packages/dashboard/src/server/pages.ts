@@ -36,18 +36,18 @@ export interface Place {
  * @param entries The rendered runs of this page.
  */
 export function listPage(
-  place: Place,
+  view: Place,
   { runs, unreadable, unsearched }: FoundRuns,
   entries: readonly Html[],
 ): PageWithPolicy {
-  const { query } = place;
+  const { query } = view;
   const pages = pageCount(runs.length, query);
   const counted = `${plural(runs.length, "run")}${runs.length > 1 ? ", newest first" : ""}`;
   return servedPage(
-    place,
+    view,
     html`<header>
-        ${breadcrumbs(place)}
-        <h1>${nameOf(place)}</h1>
+        ${breadcrumbs(view)}
+        <h1>${nameOf(view)}</h1>
         <p class="sub">${counted}${pages > 1 && ` · page ${query.page} of ${pages}`}${compareLink(runs)}</p>
         ${runs.length === 0 && html`<p class="notice">${noRun(unsearched)}</p>`}
         ${runs.length > 0 && entries.length === 0 && html`<p class="notice">There is no page ${query.page}: the last page is ${pages}.</p>`}
@@ -110,34 +110,34 @@ const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path,
  * @param sample The run with some of its measurements.
  * @param total Number of all measurements.
  */
-export function sampledPage(place: Place, found: FoundRun, sample: RunRecord, total: number): PageWithPolicy {
+export function sampledPage(view: Place, run: FoundRun, sample: RunRecord, total: number): PageWithPolicy {
   const shown = sample.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
-  const note = html`${stateNote({ found, state: runState(sample) })}
-    <p class="notice" role="status">This page shows ${shown} of ${plural(total, "measurement")}, so that it opens at once. The others are being read and verified. <a href="${wholePageOf(place.query)}">Open the whole page</a>.</p>`;
-  const main = html`${breadcrumbs(place)}
-    <div class="of-callbacks">${sampledRun(sample, nameOf(place), note)}</div>`;
-  return servedPage(place, main, { "run-data": runData(sample) }, "partial");
+  const note = html`${stateNote({ found: run, state: runState(sample) })}
+    <p class="notice" role="status">This page shows ${shown} of ${plural(total, "measurement")}, so that it opens at once. The others are being read and verified. <a href="${wholePageOf(view.query)}">Open the whole page</a>.</p>`;
+  const main = html`${breadcrumbs(view)}
+    <div class="of-callbacks">${sampledRun(sample, nameOf(view), note)}</div>`;
+  return servedPage(view, main, { "run-data": runData(sample) }, "partial");
 }
 
 const wholePageOf = (query: Query): string => addressOf({ ...query, isWhole: true });
 
 /** Renders the page of one run. */
-export function runPage(place: Place, { read, answers }: RunOfPage): PageWithPolicy {
+export function runPage(view: Place, { read, answers }: RunOfPage): PageWithPolicy {
   const { content, problem } = read;
   const note = stateNote(read);
   const shown =
     content === null
       ? html`<header>
-            <h1>${nameOf(place)}</h1>
+            <h1>${nameOf(view)}</h1>
             ${note}
           </header>
           ${problemNote(problem)}`
-      : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, answers)}</div>`;
+      : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(view), note, answers)}</div>`;
   const data = {
     ...(content?.kind === "callbacks" && { "run-data": runData(content.run) }),
     ...(answers !== null && { "answers-data": answers.data }),
   };
-  return servedPage(place, html`${breadcrumbs(place)} ${shown}`, data, "whole");
+  return servedPage(view, html`${breadcrumbs(view)} ${shown}`, data, "whole");
 }
 
 /**
@@ -146,12 +146,12 @@ export function runPage(place: Place, { read, answers }: RunOfPage): PageWithPol
  * @param kind `partial`: the script requests the whole page of the run at once.
  */
 function servedPage(
-  place: Place,
+  view: Place,
   main: Html,
   data: PageData = {},
   kind: "runs" | "partial" | "whole" = "runs",
 ): PageWithPolicy {
-  const { query, rootName, version } = place;
+  const { query, rootName, version } = view;
   const live = {
     address: `eval/version?${new URLSearchParams({ results_dir: query.resultsDir }).toString()}`,
     version,
@@ -160,7 +160,7 @@ function servedPage(
   };
   const path = [rootName, query.resultsDir].filter((name) => name !== "").join("/");
   return pageWithPolicy({
-    title: nameOf(place),
+    title: nameOf(view),
     extraStyle,
     isServed: true,
     data: { live, ...data },
@@ -175,22 +175,22 @@ function servedPage(
  * @param paths Paths of the runs that can be compared, newest first.
  */
 export function overlayPage(
-  place: Place,
+  view: Place,
   paths: readonly string[],
   runs: readonly NamedRun[],
 ): PageWithPolicy {
-  const { query } = place;
+  const { query } = view;
   const metrics = summarizeOverlay(runs);
   const selected = query.runs ?? [];
   const selectable = paths.slice(0, selectableRuns).map((path) => {
     const isSelected = selected.includes(path);
-    const next = isSelected ? selected.filter((one) => one !== path) : [...selected, path];
+    const next = isSelected ? selected.filter((other) => other !== path) : [...selected, path];
     const isFull = next.length > maxRuns;
     const address = next.length === 0 ? "?" : addressOf({ ...query, runs: isFull ? selected : next });
     return { name: path || "this folder", isSelected, address };
   });
   return servedPage(
-    place,
+    view,
     html`<header>
         <p class="eyebrow"><a href="?">All runs</a></p>
         <h1>${plural(runs.length, "run")} compared</h1>
@@ -228,12 +228,12 @@ const problemNote = (problem: string | null): Html =>
 const namesIn = ({ query }: Place): readonly string[] =>
   query.resultsDir.split("/").filter((name) => name !== "");
 
-const nameOf = (place: Place): string => namesIn(place).at(-1) ?? place.rootName;
+const nameOf = (view: Place): string => namesIn(view).at(-1) ?? view.rootName;
 
 /** Renders links to the folders above, up to the served one; false for the served folder. */
-function breadcrumbs(place: Place): Html | false {
-  const names = namesIn(place);
-  const above = [place.rootName, ...names].slice(0, -1);
+function breadcrumbs(view: Place): Html | false {
+  const names = namesIn(view);
+  const above = [view.rootName, ...names].slice(0, -1);
   return (
     above.length > 0 &&
     html`<nav class="breadcrumbs" aria-label="Folders above">

@@ -58,8 +58,8 @@ async function readSome(path: string, lines: RunLines, files: ContainedFiles): P
   const names = new Set(lines.map(({ file }) => file));
   const view = onlyFiles(join(path, "periodic_eval"), [...names], files);
   const run = await readRun(path, view, { rows: false });
-  const found = run.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
-  return run.problems.length > 0 || found < names.size ? null : run;
+  const count = run.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
+  return run.problems.length > 0 || count < names.size ? null : run;
 }
 
 /** The lines of a run's index. */

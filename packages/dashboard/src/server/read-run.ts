@@ -57,14 +57,14 @@ export interface ReadOptions {
 }
 
 /** Reads a run. Reports damaged files in the result instead of throwing. */
-export async function readFound(found: FoundRun, options: ReadOptions): Promise<ReadRun> {
+export async function readFound(run: FoundRun, options: ReadOptions): Promise<ReadRun> {
   try {
-    return { found, problem: null, ...(await readers[found.kind](found, options)) };
+    return { found: run, problem: null, ...(await readers[run.kind](run, options)) };
   } catch (error) {
-    const lockState = await stateFromLock(found, options.files).catch(() => null);
+    const lockState = await stateFromLock(run, options.files).catch(() => null);
     const problem = problemText(error);
     const state = lockState ?? { state: "unknown", explanation: "The files of this run cannot be read." };
-    return { found, state, content: null, problem };
+    return { found: run, state, content: null, problem };
   }
 }
 
@@ -73,38 +73,37 @@ interface Read {
   readonly content: RunContent;
 }
 
-const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
-  {
-    async callbacks({ path }, { files, rows, record }) {
-      const kept = await record(
-        // Rows are verified where they are read: all of a large run do not fit into memory.
-        async () => readRun(path, files, { rows: false }),
-      );
-      const run = { ...kept, problems: [...kept.problems, ...(await rowProblems(kept, { files, rows }))] };
-      return { state: runState(run), content: { kind: "callbacks", run } };
-    },
-    async feedback({ path, writtenAt }, { files }) {
-      const lockState = stateOfWriter(await readWriter(join(path, feedbackLock), files));
-      const hasSummary = (await files.list(path)).some(({ name }) => name === "summary.json");
-      const run = hasSummary ? await readFeedback(path, files) : emptyFeedback(path, writtenAt);
-      const groups = panelGroups(run);
-      return { state: lockState ?? stateOfFeedback(run), content: { kind: "feedback", run, groups } };
-    },
-    async results({ path }, { files, readResults }) {
-      const entries = await files.list(path);
-      const hasMetrics = entries.some(({ name }) => name === "metrics.json");
-      const empty = { runs: [], samples: [] };
-      const { runs, samples } = hasMetrics ? await readResults!(join(path, "metrics.json"), files) : empty;
-      return {
-        state: await stateOfResults(path, entries, files),
-        content: {
-          kind: "results",
-          summary: summarizeResults(runs, 0, samples),
-          methods: hasMethods(runs) ? summarizeMethods(runs, samples) : null,
-        },
-      };
-    },
-  };
+const readers: Readonly<Record<FoundRun["kind"], (run: FoundRun, options: ReadOptions) => Promise<Read>>> = {
+  async callbacks({ path }, { files, rows, record }) {
+    const read = await record(
+      // Rows are verified where they are read: all of a large run do not fit into memory.
+      async () => readRun(path, files, { rows: false }),
+    );
+    const run = { ...read, problems: [...read.problems, ...(await rowProblems(read, { files, rows }))] };
+    return { state: runState(run), content: { kind: "callbacks", run } };
+  },
+  async feedback({ path, writtenAt }, { files }) {
+    const lockState = stateOfWriter(await readWriter(join(path, feedbackLock), files));
+    const hasSummary = (await files.list(path)).some(({ name }) => name === "summary.json");
+    const run = hasSummary ? await readFeedback(path, files) : emptyFeedback(path, writtenAt);
+    const groups = panelGroups(run);
+    return { state: lockState ?? stateOfFeedback(run), content: { kind: "feedback", run, groups } };
+  },
+  async results({ path }, { files, readResults }) {
+    const entries = await files.list(path);
+    const hasMetrics = entries.some(({ name }) => name === "metrics.json");
+    const empty = { runs: [], samples: [] };
+    const { runs, samples } = hasMetrics ? await readResults!(join(path, "metrics.json"), files) : empty;
+    return {
+      state: await stateOfResults(path, entries, files),
+      content: {
+        kind: "results",
+        summary: summarizeResults(runs, 0, samples),
+        methods: hasMethods(runs) ? summarizeMethods(runs, samples) : null,
+      },
+    };
+  },
+};
 
 /** Returns the data of a run that has no summary yet: the summary is first written after the baseline measurement. */
 const emptyFeedback = (output: string, at: Date): FeedbackRun => ({

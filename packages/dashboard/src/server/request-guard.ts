@@ -55,10 +55,10 @@ export const isSameSecret = (text: string, secret: string): boolean =>
 
 function tokenCheck(token: string): (header: string) => boolean {
   return (header) => {
-    const [, scheme = "", given = ""] = /^(\w+) +(.*)$/.exec(header) ?? [];
+    const [, scheme = "", credentials = ""] = /^(\w+) +(.*)$/.exec(header) ?? [];
     const isBasic = scheme.toLowerCase() === "basic";
     if (!isBasic && scheme.toLowerCase() !== "bearer") return false;
-    const secrets = isBasic ? [passwordOf(given)] : headerReadings(given);
+    const secrets = isBasic ? [passwordOf(credentials)] : headerReadings(credentials);
     return secrets.some((secret) => isSameSecret(secret, token));
   };
 }

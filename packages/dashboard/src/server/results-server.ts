@@ -118,10 +118,10 @@ const notFound = () =>
   });
 
 async function runsBelow(folder: string, served: ServedFolder): Promise<FoundRuns> {
-  const found = await served.find(folder).catch(() => null);
+  const foundRuns = await served.find(folder).catch(() => null);
   served.signal.throwIfAborted();
-  if (found === null) throw notFound();
-  return found;
+  if (foundRuns === null) throw notFound();
+  return foundRuns;
 }
 
 async function sentLabel(c: Context, token: string | null): Promise<Label> {
@@ -140,12 +140,12 @@ interface PageRequest {
 async function reply(request: PageRequest): Promise<Response> {
   const { query, served } = request;
   const { resultsDir: folder, runs: compared, isOneRun } = query;
-  const found = await runsBelow(folder, served);
-  if (compared !== null) return replyWithOverlay(request, compared, found.runs);
-  const run = found.runs.find(({ path }) => path === folder);
+  const foundRuns = await runsBelow(folder, served);
+  if (compared !== null) return replyWithOverlay(request, compared, foundRuns.runs);
+  const run = foundRuns.runs.find(({ path }) => path === folder);
   // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
-  const isAlone = folder !== "" || found.runs.length === 1 || isOneRun;
-  return run !== undefined && isAlone ? replyWithRun(request, run) : replyWithList(request, found);
+  const isAlone = folder !== "" || foundRuns.runs.length === 1 || isOneRun;
+  return run !== undefined && isAlone ? replyWithRun(request, run) : replyWithList(request, foundRuns);
 }
 
 /** Returns the served folder and the request for a page of it. */
@@ -174,12 +174,12 @@ async function replyWithRun(request: PageRequest, run: FoundRun): Promise<Respon
   const size = sizeOf(index);
   if (wantsJson(c))
     return sendData(c, await served.make(async () => runJson(await served.read(run), true), size));
-  const place = await placeOf(request);
+  const view = await placeOf(request);
   if (!query.isWhole && index !== null) {
     // Null for a run that has to be read in full.
     const sample = await readSample(run.path, index, served.files).catch(() => null);
     served.signal.throwIfAborted();
-    if (sample !== null) return sendPage(c, sampledPage(place, run, sample, index.length));
+    if (sample !== null) return sendPage(c, sampledPage(view, run, sample, index.length));
   }
   const make = async () => {
     const read = await served.read(run);
@@ -187,7 +187,7 @@ async function replyWithRun(request: PageRequest, run: FoundRun): Promise<Respon
     const answers = content?.kind === "callbacks" ? await servedAnswers(content.run, served) : null;
     // An aborted read looks like missing rows.
     served.signal.throwIfAborted();
-    return runPage(place, { read, answers });
+    return runPage(view, { read, answers });
   };
   const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
   return sendPage(c, await served.page(name, [run], make, size));
@@ -214,25 +214,25 @@ async function replyWithOverlay(
     const data = async () => ({ metrics: summarizeOverlay(await named()) });
     return sendData(c, await served.make(data, "large"));
   }
-  const place = await placeOf(request);
+  const view = await placeOf(request);
   const paths = measured.map(({ path }) => path);
-  const name = `overlay ${place.version} ${JSON.stringify(query)}`;
-  const page = async () => overlayPage(place, paths, await named());
+  const name = `overlay ${view.version} ${JSON.stringify(query)}`;
+  const page = async () => overlayPage(view, paths, await named());
   return sendPage(c, await served.page(name, known, page, "large"));
 }
 
-async function replyWithList(request: PageRequest, found: FoundRuns): Promise<Response> {
+async function replyWithList(request: PageRequest, foundRuns: FoundRuns): Promise<Response> {
   const { c, query, served } = request;
-  const { runs, unsearched, unreadable } = found;
+  const { runs, unsearched, unreadable } = foundRuns;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
   const isUnknown = runsOfPage.length === 0 && page > 1;
   if (!wantsJson(c)) {
-    const place = await placeOf(request);
-    if (isUnknown) return sendPage(c, listPage(place, found, []), 400);
+    const view = await placeOf(request);
+    if (isUnknown) return sendPage(c, listPage(view, foundRuns, []), 400);
     // Changes with the content of the list, besides its runs.
-    const name = `list ${place.version} ${JSON.stringify([query, runs.length, unreadable, unsearched])}`;
-    const make = async () => listPage(place, found, await entriesOf(runsOfPage, served));
+    const name = `list ${view.version} ${JSON.stringify([query, runs.length, unreadable, unsearched])}`;
+    const make = async () => listPage(view, foundRuns, await entriesOf(runsOfPage, served));
     return sendPage(c, await served.page(name, runsOfPage, make, "small"));
   }
   const pages = pageCount(runs.length, query);
@@ -252,13 +252,13 @@ async function replyWithList(request: PageRequest, found: FoundRuns): Promise<Re
 
 /** A list reads only the ends of a measured run, so large runs take no longer than small ones. */
 async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promise<readonly Html[]> {
-  return inSequence(runs, async (found) => {
-    const isMeasured = found.kind === "callbacks";
-    const lines = isMeasured ? await readIndexLines(found.path, folder.files) : [];
-    const ends = isMeasured ? await readEnds(found.path, lines, folder.files).catch(() => null) : null;
+  return inSequence(runs, async (run) => {
+    const isMeasured = run.kind === "callbacks";
+    const lines = isMeasured ? await readIndexLines(run.path, folder.files) : [];
+    const ends = isMeasured ? await readEnds(run.path, lines, folder.files).catch(() => null) : null;
     folder.signal.throwIfAborted();
-    if (ends !== null) return runEntry({ found, state: runState(ends) }, measuredLine(ends));
-    const read = await folder.read(found);
+    if (ends !== null) return runEntry({ found: run, state: runState(ends) }, measuredLine(ends));
+    const read = await folder.read(run);
     return runEntry(read, summaryLine(read));
   });
 }

@@ -42,7 +42,7 @@ export interface ReadRows {
  * where every 64th row begins; later requests read only the rows that they ask for, until the file changes.
  */
 export function rowReader() {
-  const kept = new LRUCache<string, RowIndex>({
+  const cache = new LRUCache<string, RowIndex>({
     maxSize: keptPositions,
     sizeCalculation: ({ positions }) => Math.max(1, positions.length),
   });
@@ -53,18 +53,18 @@ export function rowReader() {
      *
      * @throws Error if the rows are not those that the snapshot names.
      */
-    async read(place: RowsPlace, range: RowRange, files: ContainedFiles): Promise<ReadRows> {
-      const { snapshotFile, samples } = place;
+    async read(source: RowsPlace, range: RowRange, files: ContainedFiles): Promise<ReadRows> {
+      const { snapshotFile, samples } = source;
       const file = samplesPath(snapshotFile);
       const written = await files.stamp(file).catch(() => null);
       const stamp = `${samples?.sha256} ${written?.stamp}`;
-      const known = kept.get(file);
+      const known = cache.get(file);
       const isLater = range.verifiesLater === true && (samples?.rows ?? 0) > largeRows;
       let index: Pick<RowIndex, "positions" | "rows"> | null = known?.stamp === stamp ? known : null;
       const isVerified = index !== null || !isLater;
       if (!isLater) {
-        index ??= await verifiedRows(place, files);
-        kept.set(file, { stamp, ...index });
+        index ??= await verifiedRows(source, files);
+        cache.set(file, { stamp, ...index });
       }
       // Rows before the wanted ones are found, but not hashed.
       index ??= { ...(await findRows(files.chunks(file), { until: range.first })), rows: samples!.rows };
@@ -97,15 +97,15 @@ async function rowsFrom(
 async function verifiedRows({ snapshotFile, samples }: RowsPlace, files: ContainedFiles) {
   const file = samplesPath(snapshotFile);
   const hash = createHash("sha256");
-  const found = await findRows(files.chunks(file), { onChunk: (chunk) => hash.update(chunk) });
+  const index = await findRows(files.chunks(file), { onChunk: (chunk) => hash.update(chunk) });
   const digest = hash.digest("hex");
   const check =
     samples === null ? { state: "damaged" } : await checkRows(snapshotFile, samples, digest, files);
   const isSound = check.state === "sound" || ("samples" in check && check.samples?.sha256 === digest);
-  if (isSound) return found;
+  if (isSound) return index;
   throw dataError(
     file,
-    `${found.rows} rows, edited or damaged after they were written`,
+    `${index.rows} rows, edited or damaged after they were written`,
     "those that the snapshot names",
     "Load the page again; if this stays, restore the file, or measure again.",
   );

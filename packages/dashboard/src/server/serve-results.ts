@@ -47,9 +47,9 @@ export interface Serving {
  */
 export async function serveResults(options: ServeOptions): Promise<Serving> {
   parseOptions(where, serveOptions, options);
-  const { port = 8010, ...others } = options;
-  const { host = "127.0.0.1" } = others;
-  const server = createAdaptorServer({ fetch: resultsServer(others).fetch, hostname: host }) as Server;
+  const { port = 8010, ...rest } = options;
+  const { host = "127.0.0.1" } = rest;
+  const server = createAdaptorServer({ fetch: resultsServer(rest).fetch, hostname: host }) as Server;
   server.listen(port, bareHost(host));
   try {
     await once(server, "listening");

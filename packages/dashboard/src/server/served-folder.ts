@@ -80,8 +80,8 @@ export function servedFolder(
       return version;
     };
     const keptRecord = async (run: FoundRun): Promise<RunRecord | null> => {
-      const kept = records.get(run.path);
-      return kept !== undefined && kept.version === (await versionOnce(run)) ? kept.record : null;
+      const entry = records.get(run.path);
+      return entry !== undefined && entry.version === (await versionOnce(run)) ? entry.record : null;
     };
     const make: ServedFolder["make"] = async (work, size) =>
       replies[size](async () => {
@@ -221,10 +221,10 @@ async function versionBelow(
   isShown: (run: FoundRun) => boolean,
 ): Promise<string> {
   const { runs } = await findRuns(folder, files, isShown);
-  const own = runs.filter(({ path }) => path === folder && folder !== "");
-  const watched = own.length > 0 ? own : runs.slice(0, watchedRuns);
+  const here = runs.filter(({ path }) => path === folder && folder !== "");
+  const watched = here.length > 0 ? here : runs.slice(0, watchedRuns);
   const versions = await Promise.all(watched.map((run) => versionOf(run, files, "folders")));
-  const times = own.length > 0 ? [] : runs.map(({ path, writtenAt }) => [path, writtenAt.getTime()]);
+  const times = here.length > 0 ? [] : runs.map(({ path, writtenAt }) => [path, writtenAt.getTime()]);
   return createHash("sha1")
     .update(JSON.stringify([versions, times]))
     .digest("hex");

@@ -33,14 +33,14 @@ export async function rowProblems(
   for (const { last } of endsOf(answeredMeasurements(run))) {
     if (last.total > largeRows) continue;
     const { phase, id, step } = last;
-    const place = rowsPlace(run, last);
+    const source = rowsPlace(run, last);
     try {
-      await reader.read(place, { first: 0, count: 0 }, files);
+      await reader.read(source, { first: 0, count: 0 }, files);
     } catch (error) {
       // A path that the server cannot read, such as a folder, has the code `store`.
       const isDamage = PeriodicEvalError.is(error, "data");
       problems.push({
-        file: `${phase}/${basename(samplesPath(place.snapshotFile))}`,
+        file: `${phase}/${basename(samplesPath(source.snapshotFile))}`,
         kind: isDamage ? "rows" : "unavailable",
         key: { phase, id, step },
         got: isDamage ? error.got : problemText(error),
@@ -98,17 +98,17 @@ export async function answersView(
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
   if (id === undefined && label === null) return answersData(run, all, labelToken);
-  const found = all.find((one) => one.phase === phase && one.id === id && one.step === (step ?? 0));
-  if (found === undefined) return null;
-  const place = rowsPlace(run, found);
-  const file = labelsFile(run, found);
+  const entry = all.find((item) => item.phase === phase && item.id === id && item.step === (step ?? 0));
+  if (entry === undefined) return null;
+  const source = rowsPlace(run, entry);
+  const file = labelsFile(run, entry);
   if (label !== null) {
-    if (!(await hasAnswer(place, label, files))) return null;
+    if (!(await hasAnswer(source, label, files))) return null;
     await saveLabel(file, label, files);
   }
   try {
     const range = { first, count, verifiesLater: verify === "later" };
-    const { rows, total, isVerified } = await reader.read(place, range, files);
+    const { rows, total, isVerified } = await reader.read(source, range, files);
     const later = isVerified ? {} : { isVerified: false as const };
     // A labels file that cannot be read hides no answers.
     let labelsProblem: string | undefined;
@@ -117,14 +117,14 @@ export async function answersView(
       return new Map<string, never>();
     });
     const answers = rows
-      .flatMap((row) => answerRows(row, found.declared))
+      .flatMap((row) => answerRows(row, entry.declared))
       .map((row) => {
         const of = labels.get(labelKey(row.item, row.sample))?.label;
         return of === undefined ? row : { ...row, label: { aligned: of.aligned, coherent: of.coherent } };
       });
-    return answersData(run, [{ ...found, first, total, rows: answers, ...later, labelsProblem }], labelToken);
+    return answersData(run, [{ ...entry, first, total, rows: answers, ...later, labelsProblem }], labelToken);
   } catch (error) {
-    return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }], labelToken);
+    return answersData(run, [{ ...entry, first, rows: [], problem: problemText(error) }], labelToken);
   }
 }
 
@@ -138,7 +138,7 @@ async function hasAnswer(
   try {
     for await (const line of linesOf(file, files.chunks(file))) {
       const answers = line.trim() === "" ? [] : answerRows(JSON.parse(line) as Json, declared);
-      if (answers.some((one) => one.item === item && one.sample === sample)) return true;
+      if (answers.some((answer) => answer.item === item && answer.sample === sample)) return true;
     }
     return false;
   } catch (error) {

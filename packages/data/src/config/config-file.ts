@@ -42,12 +42,12 @@ export async function readConfigFile(
   const { value: parsed, document, lineOf } = parseYamlText(text, file, "config");
   // Aliased values become copies, so that an override of one place does not change another.
   const value: unknown = JSON.parse(JSON.stringify(parsed ?? {}));
-  const set = overrides.map((one): Override => {
-    if (typeof one !== "string") return { path: override(value, one.text), where: () => one.flag };
-    return { path: override(value, one), where: (name) => `${one} (${name})` };
+  const set = overrides.map((input): Override => {
+    if (typeof input !== "string") return { path: override(value, input.text), where: () => input.flag };
+    return { path: override(value, input), where: (name) => `${input} (${name})` };
   });
   const setBy = (path: ValuePath) =>
-    set.findLast((one) => one.path.every((part, i) => String(part) === String(path[i])));
+    set.findLast((entry) => entry.path.every((part, i) => String(part) === String(path[i])));
   return {
     value,
     isOverridden: (path) => setBy(path) !== undefined,
@@ -55,8 +55,8 @@ export async function readConfigFile(
     where(path) {
       const name = path.join(".");
       // An override may have created the object that contains its value.
-      const inside = (one: Override) =>
-        path.length > 0 && path.every((part, i) => String(part) === String(one.path[i]));
+      const inside = (entry: Override) =>
+        path.length > 0 && path.every((part, i) => String(part) === String(entry.path[i]));
       const by = setBy(path) ?? (document.hasIn(path) ? undefined : set.findLast(inside));
       if (by !== undefined) return by.where(name);
       // For a missing value, the innermost object that exists on its path.

@@ -29,16 +29,16 @@ const fix = "Correct the environment variable, or unset it.";
  * @throws PeriodicEvalError `config` for any other value, and for a URL with a user name, which `fetch` refuses and quotes.
  */
 export function endpointOf(variable: string, expected: string): string | null {
-  const given = process.env[variable]?.trim().replace(/\/+$/, "");
-  if (!given) return null;
-  const url = URL.canParse(given) ? new URL(given) : null;
+  const address = process.env[variable]?.trim().replace(/\/+$/, "");
+  if (!address) return null;
+  const url = URL.canParse(address) ? new URL(address) : null;
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "")
-    return given;
+    return address;
   throw configError({
     where: variable,
-    ...(given.includes("@")
+    ...(address.includes("@")
       ? { got: "a value that is not repeated here, because it may contain a password" }
-      : { value: given }),
+      : { value: address }),
     expected: `${expected}, without a user name`,
     fix,
   });

@@ -92,11 +92,11 @@ const same: Comparison = { isOther: false, note: null };
 /** Compares the name of an adapter's base with a base model. */
 async function compareBases(name: string | null, base: string): Promise<Comparison> {
   if (name === null || bare(name) === bare(base)) return same;
-  const [own, other] = [await weightsIn(name), await weightsIn(base)];
-  if (own !== null && other !== null) {
-    if (own.folder === other.folder || (await hashOf(own)) === (await hashOf(other))) return same;
+  const [trained, other] = [await weightsIn(name), await weightsIn(base)];
+  if (trained !== null && other !== null) {
+    if (trained.folder === other.folder || (await hashOf(trained)) === (await hashOf(other))) return same;
     // The hub's copy of a model may have another dtype.
-    if (!own.isOfHub && !other.isOfHub) return { isOther: true, note: null };
+    if (!trained.isOfHub && !other.isOfHub) return { isOther: true, note: null };
   }
   const known = [base, hubNameOf(base), await nameInConfig(base)].filter((is) => is !== null).map(modelOf);
   if (/^[\w.-]+\/[\w.-]+$/.test(bare(name)) && known.includes(modelOf(name))) return same;

@@ -78,12 +78,12 @@ async function download(
   try {
     await fill(file, expected, read, onBytes);
     await file.datasync();
-    const found = await hashOf(file, bytes, hash.length);
-    if (found !== hash) {
+    const actual = await hashOf(file, bytes, hash.length);
+    if (actual !== hash) {
       await rm(draft, { force: true });
       throw hubError(repo, {
         where,
-        got: `content with the hash ${found}`,
+        got: `content with the hash ${actual}`,
         expected: `the hash ${hash} that the hub lists`,
         fix: "Run it again; if the error persists, the hub or a proxy changes files.",
       });

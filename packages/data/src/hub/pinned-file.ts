@@ -49,36 +49,36 @@ const urlAt = (base: string, { repository, commit, path }: PinnedFile): string =
  *   `store` if the cache cannot be read or written.
  */
 export async function fetchPinnedFile(file: PinnedFile, where: string): Promise<string> {
-  const place = pinnedPath(file);
-  const cached = await readIfPresent(place);
+  const path = pinnedPath(file);
+  const cached = await readIfPresent(path);
   const { name, sha256 } = file;
   if (cached !== null) {
-    const found = hashOf(new TextEncoder().encode(cached));
-    if (found === sha256) return cached;
+    const actual = hashOf(new TextEncoder().encode(cached));
+    if (actual === sha256) return cached;
     const fix = "Delete this file and run it again: it is downloaded again.";
-    throw dataError(where, `${place} with the SHA-256 ${found}`, `the ${sha256} of ${name}`, fix);
+    throw dataError(where, `${path} with the SHA-256 ${actual}`, `the ${sha256} of ${name}`, fix);
   }
   if (isOffline())
     throw dataError(
       where,
-      `HF_HUB_OFFLINE, but ${name} is not in the cache (${place})`,
+      `HF_HUB_OFFLINE, but ${name} is not in the cache (${path})`,
       "a cached file, or a network",
       `Unset HF_HUB_OFFLINE, or ${byHand(file)}`,
     );
   const expected = `the URL of a server with the paths of ${github}`;
   const url = urlAt(endpointOf("GITHUB_RAW_ENDPOINT", expected) ?? github, file);
   const bytes = await download(url, file, where);
-  const found = hashOf(bytes);
-  if (found !== sha256)
+  const actual = hashOf(bytes);
+  if (actual !== sha256)
     throw dataError(
       where,
-      `${url} with ${bytes.length} bytes and the SHA-256 ${found}`,
+      `${url} with ${bytes.length} bytes and the SHA-256 ${actual}`,
       `the ${file.bytes} bytes and the SHA-256 ${sha256} of ${name}`,
       `Nothing was kept. Check GITHUB_RAW_ENDPOINT and proxies, which may change files, or ${byHand(file)}`,
     );
   const text = utf8Text(bytes, url);
-  await makeFolder(dirname(place));
-  await writeFileAtomic(place, text);
+  await makeFolder(dirname(path));
+  await writeFileAtomic(path, text);
   return text;
 }
 

@@ -110,7 +110,7 @@ function readRow(placed: PlacedRow): Unnamed {
 
 function firstRepeated(strings: readonly string[]): string | undefined {
   const seen = new Set<string>();
-  return strings.find((one) => seen.size === seen.add(one).size);
+  return strings.find((text) => seen.size === seen.add(text).size);
 }
 
 function nameQuestions(records: readonly Unnamed[]): readonly ArcQuestion[] {

@@ -15,10 +15,10 @@ const dataset = new RegExp(
  * @param fix A sentence that begins with a verb.
  */
 export function fixForMissing(source: unknown, fix: string): string {
-  const [, found] = typeof source === "string" ? (dataset.exec(source) ?? []) : [];
+  const [, repo] = typeof source === "string" ? (dataset.exec(source) ?? []) : [];
   // `data` is the usual folder of `data get`.
-  if (found === undefined || fileEnding.test(found) || found.startsWith("data/")) return fix;
-  return `Did you mean "hf:${found}"? If it is a file: ${fix[0]!.toLowerCase()}${fix.slice(1)}`;
+  if (repo === undefined || fileEnding.test(repo) || repo.startsWith("data/")) return fix;
+  return `Did you mean "hf:${repo}"? If it is a file: ${fix[0]!.toLowerCase()}${fix.slice(1)}`;
 }
 
 /** Names in `periodic-eval data get`; each is also the name of the folder that it writes. */

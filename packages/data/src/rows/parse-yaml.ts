@@ -104,17 +104,17 @@ export function parseYaml(text: string, lineCounter: LineCounter): Document.Pars
 
 /** Returns the first part of a document that would be lost or changed as JSON; null if none. */
 function faultOf(document: Document.Parsed): YAMLParseError | null {
-  let found: YAMLParseError | null = null;
+  let fault: YAMLParseError | null = null;
   const anchors = new Set<string>();
   const fail = (node: { readonly range?: readonly number[] | null | undefined }, message: string) => {
-    found = yamlError(node.range?.[0] ?? 0, message);
+    fault = yamlError(node.range?.[0] ?? 0, message);
     return visit.BREAK;
   };
   visit(document, {
     Node(_key, node, ancestors) {
       if (ancestors.length > maximumAncestors) return fail(node, tooDeep);
       if (isAlias(node)) {
-        if (ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source))
+        if (ancestors.some((outer) => isNode(outer) && !isAlias(outer) && outer.anchor === node.source))
           return fail(node, `the alias *${node.source} in its own value`);
         return anchors.has(node.source) ? undefined : fail(node, `${unresolvedAlias}: ${node.source}`);
       }
@@ -141,7 +141,7 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
       return undefined;
     },
   });
-  return found;
+  return fault;
 }
 
 const yamlError = (at: number, message: string): YAMLParseError =>

@@ -123,7 +123,7 @@ function withMarks(value: unknown, node: SchemaTree): unknown {
   if (value instanceof JsonText) return markedJson(value);
   if (Array.isArray(value)) {
     const item = element.converted_type === "LIST" ? itemOf(node) : node;
-    return value.map((one) => withMarks(one, item));
+    return value.map((entry) => withMarks(entry, item));
   }
   if (children.length === 0) return markedLeaf(value, element.type);
   if (typeof value !== "object" || value === null) return value;

@@ -66,8 +66,8 @@ export async function fetchSplit(
 ): Promise<DatasetSplit> {
   const opened = openDataset(source, option, usualSplits);
   const { cache, repo, name, where } = opened;
-  const held = await cachedSplitOf(opened);
-  if (held !== null && held.missing.length === 0) return held.split;
+  const cached = await cachedSplitOf(opened);
+  if (cached !== null && cached.missing.length === 0) return cached.split;
   if (isOffline()) throw notCached(opened);
   try {
     const repository = await openRepository(repo);
@@ -93,8 +93,8 @@ export async function fetchSplit(
 export async function cachedSplit(source: string, where: string): Promise<DatasetSplit | null> {
   const opened = openDataset(source, where);
   // A dataset in the cache may lack the split.
-  const held = await cachedSplitOf(opened).catch(() => null);
-  return held === null || held.missing.length > 0 ? null : held.split;
+  const cached = await cachedSplitOf(opened).catch(() => null);
+  return cached === null || cached.missing.length > 0 ? null : cached.split;
 }
 
 async function cachedSplitOf(

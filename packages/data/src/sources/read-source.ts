@@ -170,7 +170,7 @@ function jsonOf(value: unknown, place: string): Json {
   if (typeof value === "number") return Number.isFinite(value) ? value : null;
   if (typeof value === "bigint") return String(value);
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
-  if (Array.isArray(value)) return value.map((one) => jsonOf(one, place));
+  if (Array.isArray(value)) return value.map((entry) => jsonOf(entry, place));
   if (typeof value === "object" && !ArrayBuffer.isView(value) && !(value instanceof Date)) {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, place)]));
   }

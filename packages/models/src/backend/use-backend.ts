@@ -95,7 +95,7 @@ interface Origin {
 }
 
 async function useRequested(name: string, origin: Origin): Promise<Backend> {
-  const definition = backends.find((one) => one.name === name)!;
+  const definition = backends.find((backend) => backend.name === name)!;
   try {
     return await start(definition, true, []);
   } catch (cause) {

@@ -115,16 +115,16 @@ async function withHeadOf(
 
 /** Compares piece by piece, because these are the largest tensors of a model. */
 async function haveEqualValues(
-  one: string,
+  first: string,
   other: string,
   { tensors, read }: CheckpointTensors,
 ): Promise<boolean> {
-  const [size, otherSize] = [one, other].map((name) => tensors.get(name)!.shape.reduce((a, b) => a * b, 1));
+  const [size, otherSize] = [first, other].map((name) => tensors.get(name)!.shape.reduce((a, b) => a * b, 1));
   if (size !== otherSize) return false;
   const piece = 2 ** 22;
   for (let from = 0; from < size!; from += piece) {
     const range = [from, Math.min(size!, from + piece)] as const;
-    const [a, b] = [await read(one, range), await read(other, range)];
+    const [a, b] = [await read(first, range), await read(other, range)];
     if (!a.every((value, i) => value === b[i])) return false;
   }
   return true;

@@ -86,12 +86,12 @@ export const shapeText = (shape: readonly number[]): string => `[${shape.join(",
 export function checkShapes(
   where: string,
   expected: readonly Pick<TensorInfo, "name" | "shape">[],
-  found: ReadonlyMap<string, TensorInfo>,
+  tensors: ReadonlyMap<string, TensorInfo>,
   fix: string,
 ): void {
   for (const { name, shape } of expected) {
-    const own = found.get(name)?.shape;
-    const got = own === undefined ? "no such tensor" : shapeText(own);
+    const actual = tensors.get(name)?.shape;
+    const got = actual === undefined ? "no such tensor" : shapeText(actual);
     if (got === shapeText(shape)) continue;
     throw modelError({ where: `${where}, tensor ${name}`, got, expected: shapeText(shape), fix });
   }

@@ -86,8 +86,8 @@ export class BlockGraphs {
       const { dtype, shape } = next.next().value!;
       return { type: dtype as GraphType, shape };
     });
-    const run = (given: readonly tf.Tensor[]) => {
-      const left = given.values();
+    const run = (tensors: readonly tf.Tensor[]) => {
+      const left = tensors.values();
       const block = mapInputs(ofBlock, () => left.next().value!);
       const reader = { ...this.#reader, weights: mapWeights(ofWeights, () => left.next().value!) };
       const { states, kept } = readBlock(reader, block, used, isKept);
@@ -140,9 +140,9 @@ function openSizes({ batch, length, rows, own, past }: BlockSizes): Sizes {
 }
 
 function cachesOf(outputs: readonly tf.Tensor[]): LayerCache[] {
-  const kept = outputs.map((x) => tf.keep(x as tf.Tensor3D));
-  return Array.from({ length: kept.length / 2 }, (_, layer) => ({
-    keys: kept[2 * layer]!,
-    values: kept[2 * layer + 1]!,
+  const tensors = outputs.map((x) => tf.keep(x as tf.Tensor3D));
+  return Array.from({ length: tensors.length / 2 }, (_, layer) => ({
+    keys: tensors[2 * layer]!,
+    values: tensors[2 * layer + 1]!,
   }));
 }

@@ -224,7 +224,7 @@ export function readBlock(
 ): ReadBlock {
   const { heads, keyValueHeads, headDim } = description.attention;
   const shape = { batch, length, heads, keyValueHeads, headDim };
-  const kept: LayerCache[] = [];
+  const caches: LayerCache[] = [];
   try {
     const states = withFewRows(length === 1, () =>
       finalStates(
@@ -233,14 +233,14 @@ export function readBlock(
         {
           ids: inputs.ids as tf.Tensor1D,
           positions: inputs.positions as tf.Tensor1D,
-          attend: attention(description, plan, inputs, shape, isKept ? kept : null),
+          attend: attention(description, plan, inputs, shape, isKept ? caches : null),
         },
         { rows: (inputs.rows ?? tf.zeros([0])) as tf.Tensor1D },
       ),
     );
-    return { states: inputs.rows === null ? null : states, kept };
+    return { states: inputs.rows === null ? null : states, kept: caches };
   } catch (error) {
-    tf.dispose(kept);
+    tf.dispose(caches);
     throw error;
   }
 }
@@ -250,7 +250,7 @@ function attention(
   plan: BlockPlan,
   inputs: BlockInputs<tf.Tensor>,
   shape: AttentionShape,
-  kept: LayerCache[] | null,
+  caches: LayerCache[] | null,
 ): Attend {
   const { heads, keyValueHeads, softCap } = description.attention;
   const rotationOf = memoized((rotary: RotaryDescription) => {
@@ -269,20 +269,20 @@ function attention(
     return { query: query(scoreScale), key };
   });
   return (layer, query, key, value) => {
-    const place = placed[layer]!;
+    const rotations = placed[layer]!;
     const fresh = {
-      keys: byHeadTransposed(place.key(key), shape, keyValueHeads),
+      keys: byHeadTransposed(rotations.key(key), shape, keyValueHeads),
       values: byHead(value, shape, keyValueHeads),
     };
     const before = inputs.into?.[layer];
     const all = before === undefined ? fresh : joined(before as LayerCache, fresh);
-    if (kept !== null) kept.push({ keys: tf.keep(all.keys), values: tf.keep(all.values) });
+    if (caches !== null) caches.push({ keys: tf.keep(all.keys), values: tf.keep(all.values) });
     const mask = inputs.masks[plan.windows.indexOf(description.layers[layer]!.window)]!;
     const pieces = [
       ...inputs.past.map((layers, piece) => ({ ...layers[layer]!, mask: mask.past[piece]! })),
       { ...all, mask: mask.own },
     ];
-    return cachedAttention(place.query(query), pieces as AttendedPiece[], softCap, shape);
+    return cachedAttention(rotations.query(query), pieces as AttendedPiece[], softCap, shape);
   };
 }
 

@@ -76,8 +76,8 @@ export class CachedTokens implements KeyValues {
   }
 
   stack(below: readonly KeyValues[]): CachedTokens {
-    const others = below as readonly CachedTokens[];
-    const all = [this, ...others];
+    const caches = below as readonly CachedTokens[];
+    const all = [this, ...caches];
     const none: [number, number] = [0, 0];
     const longest = Math.max(...all.map(({ length }) => length));
     const ofAll = (key: keyof LayerCache, layer: number): tf.Tensor3D =>
@@ -93,7 +93,7 @@ export class CachedTokens implements KeyValues {
         all.map(({ places }) => places),
         longest,
       ),
-      this.#replaceLayers(others, (_, layer) => ({
+      this.#replaceLayers(caches, (_, layer) => ({
         keys: ofAll("keys", layer),
         values: ofAll("values", layer),
       })),
@@ -102,10 +102,10 @@ export class CachedTokens implements KeyValues {
 
   /** Makes new layers, and disposes those that they replace, of this cache and of others; all of them if one fails for lack of memory. */
   #replaceLayers(
-    others: readonly CachedTokens[],
+    caches: readonly CachedTokens[],
     make: (layer: LayerCache, index: number) => LayerCache,
   ): readonly LayerCache[] {
-    const replaced = [this, ...others];
+    const replaced = [this, ...caches];
     const created: LayerCache[] = [];
     try {
       this.#layers.forEach((layer, index) => {

@@ -105,13 +105,13 @@ function anglesOf(
   const cosines = new Float32Array(tokens * headDim);
   const sines = new Float32Array(tokens * headDim);
   for (const { first, tokens: count } of documents) {
-    const own = rotaryAngles(
+    const angles = rotaryAngles(
       rotary,
       headDim,
       Int32Array.from({ length: count }, (_, position) => position),
     );
-    cosines.set(own.cosines, first * headDim);
-    sines.set(own.sines, first * headDim);
+    cosines.set(angles.cosines, first * headDim);
+    sines.set(angles.sines, first * headDim);
   }
   return { cosines, sines };
 }
@@ -124,9 +124,9 @@ function documentMask(
 ): tf.Tensor3D {
   const mask = new Float32Array(batch * length * length).fill(masked);
   for (const [i, start] of starts.entries()) {
-    const place = i % length;
-    const from = window === null ? start : Math.max(start, place + 1 - window);
-    mask.fill(0, i * length + from, i * length + place + 1);
+    const position = i % length;
+    const from = window === null ? start : Math.max(start, position + 1 - window);
+    mask.fill(0, i * length + from, i * length + position + 1);
   }
   return tf.tensor3d(mask, [batch, length, length]);
 }

@@ -62,12 +62,12 @@ export interface LiveDecoder extends Required<
 /** Creates a decoder on existing variables. */
 export function createDecoder({ description, weights, dropout, adapter }: DecoderParts): LiveDecoder {
   const list = listWeights(weights);
-  const own = adapter?.weights ?? list;
-  const trainables = own.map(({ variable }) => variable);
+  const trained = adapter?.weights ?? list;
+  const trainables = trained.map(({ variable }) => variable);
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   const evaluation = evaluationMode();
-  const checkAlive = () => checkWeights([...list, ...own]);
+  const checkAlive = () => checkWeights([...list, ...trained]);
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
     checkIds(ids, description);
@@ -139,8 +139,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 }
 
 function sizesOf(weights: Decoder<LiveWeight>, trainables: readonly tf.Variable[]): Decoder<SizedWeight> {
-  const own = new Set(trainables);
-  return mapWeights(weights, ({ variable }) => ({ shape: variable.shape, isTrained: own.has(variable) }));
+  const trained = new Set(trainables);
+  return mapWeights(weights, ({ variable }) => ({ shape: variable.shape, isTrained: trained.has(variable) }));
 }
 
 /** Runs `check` before each use of incremental reading. */
@@ -166,19 +166,19 @@ function checkWeights(weights: readonly LiveWeight[]): void {
 
 /** Rejects ids outside the vocabulary, for which some backends read unrelated memory and return plausible results. */
 function checkIds(ids: tf.Tensor2D, { contextLength, vocabSize }: DecoderDescription): void {
-  const place = {
+  const details = {
     where: "token ids",
     fix: "Use this model's tokenizer, and truncate sequences to its context.",
   };
   const [batch, length] = ids.shape;
   if (batch === 0 || length === 0 || length > contextLength) {
     const expected = `at least one sequence of 1 to ${contextLength} tokens`;
-    throw modelError({ ...place, got: `[${batch}, ${length}]`, expected });
+    throw modelError({ ...details, got: `[${batch}, ${length}]`, expected });
   }
   // The webgpu backend reads rows outside the table as zeros, so ids on it need no check.
   const outside = readIntegersNow(ids)?.find((id) => !(id >= 0 && id < vocabSize));
   if (outside !== undefined)
-    throw modelError({ ...place, got: `id ${outside}`, expected: `ids from 0 to ${vocabSize - 1}` });
+    throw modelError({ ...details, got: `id ${outside}`, expected: `ids from 0 to ${vocabSize - 1}` });
 }
 
 /** An `Incremental` that holds graphs. */
@@ -221,7 +221,7 @@ function extend(
   const grown = into as CachedTokens | null;
   const isKept = keep || grown !== null;
   const own = grown === null ? block : placesAfter(grown.places, block);
-  let kept: readonly LayerCache[] = [];
+  let caches: readonly LayerCache[] = [];
   const states = tf.tidy(() => {
     const inputs = blockTensors(reader, block, { rows, past: pieces, into: grown, own });
     const sizes = {
@@ -233,11 +233,11 @@ function extend(
     };
     const isShared = pieces.map(({ batch }) => batch !== block.batch);
     const read = graphs.read(inputs, isShared, sizes, isKept) ?? readBlock(reader, inputs, sizes, isKept);
-    kept = read.kept;
+    caches = read.kept;
     return read.states ?? tf.zeros<tf.Rank.R2>([0, description.hiddenSize]);
   });
-  grown?.grow(block, kept);
-  return { states, keyValues: isKept && grown === null ? new CachedTokens(block, kept) : null };
+  grown?.grow(block, caches);
+  return { states, keyValues: isKept && grown === null ? new CachedTokens(block, caches) : null };
 }
 
 interface TrainingPassParts {
@@ -337,11 +337,11 @@ const checkpointedLayers =
   ): Through =>
   (index, x, run) => {
     const { attention } = description;
-    const own = [tables[index]!];
-    const beside = [rows, ...listTables(attention, own).list];
+    const layerTables = [tables[index]!];
+    const beside = [rows, ...listTables(attention, layerTables).list];
     return recomputed({ x, weights: listWeights(weights.layers[index]!), beside }, (x, [rows, ...list]) => {
       const next = list.values();
-      const [again] = mapTables(attention, own, () => next.next().value!);
+      const [again] = mapTables(attention, layerTables, () => next.next().value!);
       return run(x, { attend: attendBy(description, () => again!, sizes), rows: rows as tf.Tensor1D });
     });
   };

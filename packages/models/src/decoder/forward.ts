@@ -39,7 +39,7 @@ export interface ForwardOptions {
 export type Through = (index: number, x: tf.Tensor2D, run: RunLayer) => tf.Tensor2D;
 
 /** Maps the residual stream before a layer to that after it; the last layer returns only the requested rows. */
-export type RunLayer = (x: tf.Tensor2D, given: LayerSurroundings) => tf.Tensor2D;
+export type RunLayer = (x: tf.Tensor2D, inputs: LayerSurroundings) => tf.Tensor2D;
 
 /** The inputs of a layer besides the residual stream. */
 export interface LayerSurroundings {
@@ -87,7 +87,7 @@ export function finalStates(
   for (const index of weights.layers.keys()) {
     observe?.(hidden);
     const before = hidden;
-    const run: RunLayer = (x, given) => layerOf(description, weights, index, x, { ...given, masking });
+    const run: RunLayer = (x, inputs) => layerOf(description, weights, index, x, { ...inputs, masking });
     hidden = through ? through(index, before, run) : run(before, { attend, rows });
     if (!isDifferentiated()) before.dispose();
   }

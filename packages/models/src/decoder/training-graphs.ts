@@ -77,9 +77,9 @@ export class TrainingGraphs {
     const { ids, positions } = sequences;
     const inputs = [ids, positions, rows, ...list, ...listWeights(this.#weights), ...drawn];
     const wanted = pass.wanted.map((at) => inputs[at]!);
-    return differentiable(wanted, (keep) => {
-      const [states, ...kept] = forward.run(inputs, sizes);
-      keep([...kept, ...inputs]);
+    return differentiable(wanted, (save) => {
+      const [states, ...saved] = forward.run(inputs, sizes);
+      save([...saved, ...inputs]);
       return {
         value: states as tf.Tensor2D,
         backward: (gradient, saved) => backward.run([gradient, ...saved], sizes),
@@ -109,8 +109,8 @@ export class TrainingGraphs {
     const before = [tokens, tokens, { type: "int32", shape: [rows] } as const, ...ofTables];
     const of = weights.flatMap((weight, i) => (this.#trainables.has(weight) ? [before.length + i] : []));
     return record(
-      (given, requestInput) => {
-        const left = given.values();
+      (tensors, requestInput) => {
+        const left = tensors.values();
         const next = () => left.next().value!;
         const [ids, positions, wanted] = [next(), next(), next()] as tf.Tensor1D[];
         const traced = mapTables(this.#description.attention, tables, next);
@@ -121,7 +121,7 @@ export class TrainingGraphs {
           mask: (place, shape) => requestInput(place, shape) as tf.Tensor2D,
         };
         return gradientsOf(
-          of.map((at) => given[at]!),
+          of.map((at) => tensors[at]!),
           () =>
             finalStates(this.#description, read, wholeSequences(this.#description, sequences, sizes), {
               rows: wanted!,

@@ -17,7 +17,7 @@ export interface DropoutRates {
 
 const sizeOf = ({ shape }: SizedWeight): number => shape.reduce((product, size) => product * size, 1);
 const sizesOf = (weights: readonly SizedWeight[]): number => sum(weights.map(sizeOf));
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, value) => total + value, 0);
 
 /**
  * Temporary tensors of the optimizer, of the largest weight's size. On wasm they find no room in the gaps that the backward
@@ -49,17 +49,17 @@ export function trainingMemory(
   const weights = sizesOf(all);
   const trainables = sizesOf(all.filter(({ isTrained }) => isTrained));
   const { hiddenSize, layers } = description;
-  const kept = decoder.layers.map((layer) => keptValues(description, layer, pass, rates));
+  const saved = decoder.layers.map((layer) => keptValues(description, layer, pass, rates));
   const gradients = decoder.layers.map((layer) => tokens * gradientValues(description, layer, rates));
   const stream = (2 * layers.length + 4) * tokens * hiddenSize;
   const ofTables = isNative ? 0 : layers.length * tableValues(description, pass);
   const { ofHead, inLayer } = temporaryValues(description, decoder, pass);
-  const [largest, gradient] = [Math.max(...kept), Math.max(...gradients)];
+  const [largest, gradient] = [Math.max(...saved), Math.max(...gradients)];
   const { activationCheckpointing } = pass;
   // With checkpointing, a layer keeps only its input, and one layer at a time is run again.
   const inLayers = activationCheckpointing
     ? layers.length * tokens * hiddenSize
-    : sum(kept) + (isNative ? 0 : sum(gradients));
+    : sum(saved) + (isNative ? 0 : sum(gradients));
   const again = activationCheckpointing ? largest + gradient : isNative ? gradient : 0;
   const activations = inLayers + stream + ofTables;
   const headSize = sizeOf(decoder.head?.weight ?? decoder.embedding);
@@ -69,13 +69,13 @@ export function trainingMemory(
       ? engineCopies(decoder, headSize) +
         updateValues * Math.max(0, ...all.filter(({ isTrained }) => isTrained).map(sizeOf))
       : 0);
-  const held = weights + 3 * trainables + activations + workspace;
+  const total = weights + 3 * trainables + activations + workspace;
   const bytes = (values: number) => 4 * values;
   return {
     weights: bytes(weights),
     trainables: bytes(trainables),
     activations: bytes(activations),
-    workspace: bytes(workspace + (isNative ? retainedShare * held : 0)),
+    workspace: bytes(workspace + (isNative ? retainedShare * total : 0)),
   };
 }
 
@@ -153,7 +153,7 @@ function inputValues(
   const keeps = ({ weight, adapter }: Linear<SizedWeight>) => weight.isTrained || adapter !== undefined;
   const isNormRepeated = !isCopied && block.norms.before && norm.kind === "rms";
   const isActivationRepeated = !isCopied && mlp.kind !== "plain";
-  const kept = (maps: readonly Linear<SizedWeight>[], isRepeated = false): number => {
+  const valuesOf = (maps: readonly Linear<SizedWeight>[], isRepeated = false): number => {
     const keeping = maps.filter(keeps);
     const [width = 0] = keeping[0]?.weight.shape ?? [];
     // Other backends share the values of maps with the same input.
@@ -163,10 +163,10 @@ function inputValues(
     return copies * width + dropped + sum(ranks);
   };
   return sum([
-    kept(layer.queryKeyValue, isNormRepeated),
-    kept([layer.output]),
-    kept(layer.up, isNormRepeated),
-    kept([layer.down], isActivationRepeated),
+    valuesOf(layer.queryKeyValue, isNormRepeated),
+    valuesOf([layer.output]),
+    valuesOf(layer.up, isNormRepeated),
+    valuesOf([layer.down], isActivationRepeated),
   ]);
 }
 

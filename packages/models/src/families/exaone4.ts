@@ -28,7 +28,7 @@ export const exaone4 = llamaFamily({
     config.get("sliding_window_pattern");
     const types = layerTypes(config, sizes.layers, fullEvery(period));
     const layers = withWindows(base.layers, windows(config, types, window));
-    const rotates = (own: number | null) => window === null || own !== null;
+    const rotates = (layerWindow: number | null) => window === null || layerWindow !== null;
     return {
       ...base,
       layers: layers.map((layer) => (rotates(layer.window) ? layer : { ...layer, rotary: null })),

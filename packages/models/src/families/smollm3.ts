@@ -41,8 +41,8 @@ export const smollm3 = llamaFamily({
 /** In `no_rope_layers`, 1 marks a layer with rotary positions. */
 function rotatingLayers(config: ConfigReader, layers: number): readonly boolean[] {
   const isFlag = (entry: unknown): entry is 0 | 1 => entry === 0 || entry === 1;
-  const given = config.list("no_rope_layers", layers, isFlag, "0 or 1");
+  const flags = config.list("no_rope_layers", layers, isFlag, "0 or 1");
   const interval = config.positiveInteger("no_rope_layer_interval", 4);
-  if (given !== null) return given.map((flag) => flag === 1);
+  if (flags !== null) return flags.map((flag) => flag === 1);
   return Array.from({ length: layers }, (_, index) => (index + 1) % interval !== 0);
 }

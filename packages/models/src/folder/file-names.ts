@@ -24,11 +24,11 @@ export async function rejectSharded(folder: string, names: readonly string[]): P
 /** Throws a `model` error for weights that are sharded or only pickled: `names` has such a file, but not `wanted`. */
 export async function rejectPickled(where: string, names: readonly string[], wanted: string): Promise<void> {
   await rejectSharded(where, names);
-  const found = names.includes(wanted) ? undefined : names.find((name) => pickles.test(name));
-  if (found === undefined) return;
+  const pickle = names.includes(wanted) ? undefined : names.find((name) => pickles.test(name));
+  if (pickle === undefined) return;
   throw modelError({
     where,
-    got: `only ${found}, a pickled checkpoint`,
+    got: `only ${pickle}, a pickled checkpoint`,
     expected: "weights in safetensors, because unpickling a file runs the code in it",
     fix: 'If you trust the file, convert it: load it with transformers, or an adapter with PEFT, and call save_pretrained("FOLDER"), which writes safetensors.',
   });

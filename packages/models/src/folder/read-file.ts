@@ -43,8 +43,8 @@ export async function requireJsonObject(
   name: string,
   fix: string,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const found = await readJsonObject(folder, name, fix);
-  if (found !== null) return found;
+  const content = await readJsonObject(folder, name, fix);
+  if (content !== null) return content;
   throw modelError({ where: join(folder, name), got: "no such file", expected: "a JSON object", fix });
 }
 

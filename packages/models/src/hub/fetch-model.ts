@@ -76,11 +76,11 @@ export const adapterNames = { config: "adapter_config.json", weights: "adapter_m
 export async function fetchModel(id: HubId, options: FetchOptions): Promise<string> {
   const repo = { type: "model" as const, ...id, where: formatHubId(id) };
   const cache = openHubCache(repo);
-  const held = await cache.commitOf(id.revision);
-  const missing = held === null ? null : await missingFrom(cache, held, options);
-  if (held !== null && missing === "none") return cache.snapshot(held);
+  const cached = await cache.commitOf(id.revision);
+  const missing = cached === null ? null : await missingFrom(cache, cached, options);
+  if (cached !== null && missing === "none") return cache.snapshot(cached);
   if (isOffline()) {
-    if (held !== null && missing === "optional") return cache.snapshot(held);
+    if (cached !== null && missing === "optional") return cache.snapshot(cached);
     throw modelError({
       where: formatHubId(id),
       got: `HF_HUB_OFFLINE, but not all files are in ${cache.root}`,
@@ -90,14 +90,14 @@ export async function fetchModel(id: HubId, options: FetchOptions): Promise<stri
   }
   try {
     const repository = await openRepository(repo);
-    const commit = held ?? (await repository.commit());
+    const commit = cached ?? (await repository.commit());
     const files = await repository.files(commit);
     await cache.setCommit(id.revision, commit);
     await fetchFiles({ repo, cache, repository, commit, files, options });
     return cache.snapshot(commit);
   } catch (error) {
-    const isEnough = held !== null && missing === "optional";
-    if (isEnough && PeriodicEvalError.is(error) && isUnreachable(error.cause)) return cache.snapshot(held);
+    const isEnough = cached !== null && missing === "optional";
+    if (isEnough && PeriodicEvalError.is(error) && isUnreachable(error.cause)) return cache.snapshot(cached);
     throw cacheError(cache, error);
   }
 }
@@ -182,13 +182,13 @@ function requireOnnx(onnxFile: string, { repo, files }: Fetching): void {
 
 /** Returns the error for a model without an ONNX file of the wanted dtype; `names` are the files of the model. */
 export function missingOnnx(where: string, onnxFile: string, names: readonly string[]): PeriodicEvalError {
-  const others = names.filter((name) => /^onnx\/.*\.onnx$/.test(name)).sort();
+  const available = names.filter((name) => /^onnx\/.*\.onnx$/.test(name)).sort();
   return modelError({
     where,
-    got: others.length === 0 ? "no ONNX file" : `no ${onnxFile}; only ${others.join(", ")}`,
+    got: available.length === 0 ? "no ONNX file" : `no ${onnxFile}; only ${available.join(", ")}`,
     expected: onnxFile,
     fix:
-      others.length === 0
+      available.length === 0
         ? "Name a model with a folder `onnx`, as onnx-community has on the hub; `folder:` and `hf:` open safetensors."
         : "Choose the dtype of a file that is there: model.onnx is fp32, model_quantized.onnx q8, model_q4.onnx q4.",
   });

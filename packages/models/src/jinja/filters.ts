@@ -105,8 +105,8 @@ const names: Readonly<Partial<Record<Comparison, string>>> = {
   "<": "lt lessthan",
   "<=": "le",
 };
-const comparing = Object.entries(names).flatMap(([operator, others]) =>
-  [operator, ...others.split(" ")].map(
+const comparing = Object.entries(names).flatMap(([operator, aliases]) =>
+  [operator, ...aliases.split(" ")].map(
     (name) => [name, ["a b", comparisons[operator as Comparison]]] as const,
   ),
 );

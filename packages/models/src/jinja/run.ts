@@ -7,7 +7,7 @@ export class Scope {
   readonly #names = new Set<string>();
   readonly #stored = new Set<string>();
   /** Names that the scope assigns before it reads them. */
-  readonly #own = new Set<string>();
+  readonly #assignedFirst = new Set<string>();
   #hidden: readonly (readonly [string, undefined])[] | null = null;
 
   constructor(outer: Scope | null) {
@@ -24,8 +24,8 @@ export class Scope {
 
   store(name: string, isParameter = false): void {
     this.#stored.add(name);
-    if (isParameter) this.#own.delete(name);
-    else if (!this.#names.has(name)) this.#own.add(name);
+    if (isParameter) this.#assignedFirst.delete(name);
+    else if (!this.#names.has(name)) this.#assignedFirst.add(name);
     this.#names.add(name);
   }
 
@@ -33,7 +33,7 @@ export class Scope {
   branch<T>(parse: () => T): T {
     const before = new Set(this.#stored);
     const parsed = parse();
-    for (const name of this.#stored) if (!before.has(name)) this.#own.delete(name);
+    for (const name of this.#stored) if (!before.has(name)) this.#assignedFirst.delete(name);
     return parsed;
   }
 
@@ -42,7 +42,7 @@ export class Scope {
    * although the caller may pass them.
    */
   enter(run: Run): Run {
-    this.#hidden ??= [...this.#own]
+    this.#hidden ??= [...this.#assignedFirst]
       .filter((name) => this.#outer?.has(name) !== true)
       .map((name) => [name, undefined] as const);
     return { ...run, variables: new Variables(run.variables, this.#hidden) };

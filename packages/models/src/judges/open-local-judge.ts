@@ -62,8 +62,8 @@ export async function openLocalJudge(
     });
   const { kind, source, query } = name;
   if (kind !== "transformers") await checkSource(kind, source);
-  const place = (await isFolder(source)) ? resolve(source) : source;
-  const shared = sharedModel(JSON.stringify([kind, place, query]), () =>
+  const location = (await isFolder(source)) ? resolve(source) : source;
+  const shared = sharedModel(JSON.stringify([kind, location, query]), () =>
     kind === "transformers" ? openOnnx(name) : openOwn(name),
   );
   try {
@@ -119,7 +119,7 @@ async function openOwn({ source }: LocalJudgeName): Promise<LoadedModel> {
 
 const isFolder = (path: string): Promise<boolean> =>
   stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   );
 
@@ -191,7 +191,7 @@ async function answer<Q, A>(ask: Ask<Q, A>, batch: readonly Waiting<Q, A>[]): Pr
     for (const { requests, resolve } of batch) resolve(answers.slice(from, (from += requests.length)));
   } catch (error) {
     if (batch.length === 1) return first!.reject(error);
-    for (const one of batch) await answer(ask, [one]);
+    for (const waiting of batch) await answer(ask, [waiting]);
   } finally {
     close();
   }

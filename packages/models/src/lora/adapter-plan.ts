@@ -66,7 +66,7 @@ export function modulesOf(
   const named = [weights.embedding, weights.positions, weights.finalNorm.weight].concat(
     norms.map((norm) => norm?.weight ?? null),
   );
-  const stems = named.flatMap((one) => (one === null ? [] : [whole(one.name.replace(/\.weight$/, ""))]));
+  const stems = named.flatMap((each) => (each === null ? [] : [whole(each.name.replace(/\.weight$/, ""))]));
   const holders = linears.flatMap(({ name }) => ancestors(name));
   return {
     linears: [...linears, { name: head, inputs: hiddenSize, outputs: vocabSize, linear: null }],
@@ -130,18 +130,18 @@ export function planAdapter(
 ): AdapterPlan {
   const targets = modules.linears.filter(({ name }) => config.isTarget(name));
   const other = config.isAllLinear ? undefined : [...modules.others].find((name) => config.isTarget(name));
-  const place = {
+  const details = {
     where: `${where}, target_modules`,
     path: ["target_modules"],
     expected: `linear maps: ${kindsOf(modules)}`,
   };
   if (other !== undefined) {
     const fix = "Name only linear maps: adapters on embeddings and norms are not supported.";
-    throw modelError({ ...place, got: other, fix });
+    throw modelError({ ...details, got: other, fix });
   }
   if (targets.length === 0) {
     const fix = "Check that the adapter belongs to a model of this family, or name modules of this model.";
-    throw modelError({ ...place, got: "no module of this model", fix });
+    throw modelError({ ...details, got: "no module of this model", fix });
   }
   const adapters = targets.map((module): PlannedAdapter => {
     const stem = `${tensorPrefix}${module.name}`;
@@ -165,12 +165,12 @@ function planSaved(
   isHeadTied: boolean,
 ): Pick<AdapterPlan, "embedding" | "head"> {
   const { inputs, outputs } = linears.at(-1)!;
-  const place = { where: `${where}, modules_to_save`, path: ["modules_to_save"] };
+  const details = { where: `${where}, modules_to_save`, path: ["modules_to_save"] };
   const names = (name: string, module: string) => module === name || module.endsWith(`.${name}`);
   for (const name of modulesToSave) {
     if (names(name, embedding) || names(name, head)) continue;
     throw modelError({
-      ...place,
+      ...details,
       got: quoteShort(name),
       expected: `only "${head}" and "${embedding}"`,
       fix: "Use an adapter that trains no other whole modules.",
@@ -180,7 +180,7 @@ function planSaved(
     if (!modulesToSave.some((name) => names(name, module))) return null;
     if (isHeadTied) {
       throw modelError({
-        ...place,
+        ...details,
         got: quoteShort(modulesToSave),
         expected: "no modules, because this model's head is tied to its embedding",
         fix: "Use an adapter without modules_to_save, or a model with a separate head.",

@@ -118,7 +118,7 @@ const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>
   [...tensors.keys()].some((name) => name.startsWith(`${tensorPrefix}${module}.`));
 
 /** Checks the tensors of the file before anything is allocated in the sizes that the configuration names. */
-async function checkTensors(file: SafetensorsFile, plan: AdapterPlan, own: OwnTensors): Promise<void> {
+async function checkTensors(file: SafetensorsFile, plan: AdapterPlan, weights: OwnTensors): Promise<void> {
   const { path, tensors } = file;
   const fix = "Check that adapter_config.json, the weights and the model belong together.";
   const planned = tensorsOf(plan);
@@ -127,7 +127,7 @@ async function checkTensors(file: SafetensorsFile, plan: AdapterPlan, own: OwnTe
   for (const name of tensors.keys()) {
     if (expected.has(name)) continue;
     const where = `${path}, tensor ${name}`;
-    const weight = own.get(name);
+    const weight = weights.get(name);
     if (weight === undefined)
       throw modelError({
         where,
@@ -160,8 +160,8 @@ function ownTensors({ embedding, head }: Modules, { weights }: ModelParts): OwnT
 
 async function isSame(file: SafetensorsFile, name: string, weight: LiveWeight): Promise<boolean> {
   if (shapeText(file.tensors.get(name)!.shape) !== shapeText(tensorOf(weight).shape)) return false;
-  const [found, own] = [await readFloats(file, name), await checkpointValues(weight)];
-  return found.every((value, i) => value === own[i]);
+  const [stored, current] = [await readFloats(file, name), await checkpointValues(weight)];
+  return stored.every((value, i) => value === current[i]);
 }
 
 function tensorsOf({ adapters, embedding, head }: AdapterPlan): readonly AdapterTensor[] {

@@ -105,8 +105,8 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   config.finish(harmless, isEmpty, "only supported keys of PEFT's LoraConfig");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
   const rankOf = (module: string) => {
-    const found = ranks.find(({ matches }) => matches(module));
-    return { rank: found?.value ?? rank, pattern: found?.name ?? null };
+    const match = ranks.find(({ matches }) => matches(module));
+    return { rank: match?.value ?? rank, pattern: match?.name ?? null };
   };
   return {
     dropout,
@@ -119,8 +119,8 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
     },
     rankOf,
     scaleOf(module) {
-      const own = alphas.find(({ matches }) => matches(module))?.value ?? alpha;
-      return own / (isStabilized ? Math.sqrt(rankOf(module).rank) : rankOf(module).rank);
+      const moduleAlpha = alphas.find(({ matches }) => matches(module))?.value ?? alpha;
+      return moduleAlpha / (isStabilized ? Math.sqrt(rankOf(module).rank) : rankOf(module).rank);
     },
     patterns: { rank_pattern: ranks, alpha_pattern: alphas },
   };
@@ -183,21 +183,21 @@ function names(config: ConfigReader, key: string): readonly string[] | null {
 
 /** Returns a test whether a module is in one of the requested layers; null if all layers are requested. */
 function layerTest(config: ConfigReader, errorFor: PatternError): ((module: string) => boolean) | null {
-  const given = config.get("layers_to_transform");
-  const list = typeof given === "number" ? [given] : (given ?? []);
+  const requested = config.get("layers_to_transform");
+  const list = typeof requested === "number" ? [requested] : (requested ?? []);
   if (!Array.isArray(list) || !list.every((layer) => Number.isSafeInteger(layer) && (layer as number) >= 0))
     throw config.valueError("layers_to_transform", "the index of a layer from 0, or an array of them");
   const stack = config.get("layers_pattern");
   const stacks = typeof stack === "string" ? [stack] : (names(config, "layers_pattern") ?? []);
   if (list.length === 0) {
-    if (stacks.some((one) => one !== ""))
+    if (stacks.some((name) => name !== ""))
       throw config.valueError("layers_pattern", "no layers_pattern without layers_to_transform");
     return null;
   }
   const layers = new Set(list as readonly number[]);
   const holders = stacks
-    .filter((one) => one !== "")
-    .map((one) => modulePattern(`(?:.*\\.)?(?:${one})`, errorFor));
+    .filter((name) => name !== "")
+    .map((name) => modulePattern(`(?:.*\\.)?(?:${name})`, errorFor));
   return (module) => {
     const parts = module.split(".");
     // The first number after a matching name is the layer; without a pattern, the first number after two names.

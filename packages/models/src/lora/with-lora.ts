@@ -104,10 +104,10 @@ export function withLora(model: CheckpointLM, options: LoraOptions = {}): LoraLM
 
 /** Plans a new adapter without creating it. Throws as `withLora`. */
 export function planLora(
-  given: LoraOptions,
+  requested: LoraOptions,
   shape: ModelShape,
 ): { readonly plan: AdapterPlan; readonly config: AdapterConfig; readonly seed: string } {
-  const options = parseOptions(where, optionsSchema, given);
+  const options = parseOptions(where, optionsSchema, requested);
   const modules = modulesOf(shape.description, shape.weights, familyOf(shape.config, "withLora"));
   checkTargets(options, modules);
   const config = configOf(options, modules, shape);

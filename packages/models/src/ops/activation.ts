@@ -20,19 +20,19 @@ export type Activation =
 /** x [N, F] → activation(x) [N, F]. */
 export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
   const { run, slope } = activations[kind];
-  return differentiable([x], (keep) => {
+  return differentiable([x], (save) => {
     if (kind === "geluTanh" && hasNativeKernels()) {
-      keep([x]);
+      save([x]);
       return {
         value: runNative("PeriodicGeluTanh", [x], {}) as tf.Tensor2D,
-        backward: (gradient, kept) => [runNative("PeriodicGeluTanhGradient", [gradient, ...kept], {})],
+        backward: (gradient, saved) => [runNative("PeriodicGeluTanhGradient", [gradient, ...saved], {})],
       };
     }
-    const { value, kept } = run(x);
-    keep([value, ...kept]);
+    const { value, saved } = run(x);
+    save([value, ...saved]);
     return {
       value,
-      backward: (gradient, [value, ...kept]) => [tf.mul(gradient, slope(value as tf.Tensor2D, kept))],
+      backward: (gradient, [value, ...saved]) => [tf.mul(gradient, slope(value as tf.Tensor2D, saved))],
     };
   });
 }
@@ -40,20 +40,20 @@ export function activate(kind: Activation, x: tf.Tensor2D): tf.Tensor2D {
 /** gate, up [N, F] → activation(gate) · up [N, F] (gated linear units, Shazeer 2020). */
 export function activateGated(kind: Activation, gate: tf.Tensor2D, up: tf.Tensor2D): tf.Tensor2D {
   const { run, slope } = activations[kind];
-  return differentiable([gate, up], (keep) => {
+  return differentiable([gate, up], (save) => {
     if (kind === "silu" && hasNativeKernels()) {
-      keep([gate, up]);
+      save([gate, up]);
       return {
         value: runNative("PeriodicGatedSilu", [gate, up], {}) as tf.Tensor2D,
-        backward: (gradient, kept) => runNative("PeriodicGatedSiluGradient", [gradient, ...kept], {}),
+        backward: (gradient, saved) => runNative("PeriodicGatedSiluGradient", [gradient, ...saved], {}),
       };
     }
-    const { value: activated, kept } = run(gate);
-    keep([activated, up, ...kept]);
+    const { value: activated, saved } = run(gate);
+    save([activated, up, ...saved]);
     return {
       value: tf.mul<tf.Tensor2D>(activated, up),
-      backward: (gradient, [activated, up, ...kept]) => [
-        tf.mul(tf.mul(gradient, up!), slope(activated as tf.Tensor2D, kept)),
+      backward: (gradient, [activated, up, ...saved]) => [
+        tf.mul(tf.mul(gradient, up!), slope(activated as tf.Tensor2D, saved)),
         tf.mul(gradient, activated!),
       ],
     };
@@ -61,9 +61,9 @@ export function activateGated(kind: Activation, gate: tf.Tensor2D, up: tf.Tensor
 }
 
 interface Definition {
-  run(x: tf.Tensor2D): { value: tf.Tensor2D; kept: tf.Tensor[] };
+  run(x: tf.Tensor2D): { value: tf.Tensor2D; saved: tf.Tensor[] };
   /** Returns the derivative from the results of `run`. */
-  slope(value: tf.Tensor2D, kept: tf.Tensor[]): tf.Tensor2D;
+  slope(value: tf.Tensor2D, saved: tf.Tensor[]): tf.Tensor2D;
 }
 
 const activations: Readonly<Record<Activation, Definition>> = {
@@ -71,7 +71,7 @@ const activations: Readonly<Record<Activation, Definition>> = {
   silu: {
     run(x) {
       const sigmoid = tf.sigmoid(x);
-      return { value: tf.mul(x, sigmoid), kept: [sigmoid] };
+      return { value: tf.mul(x, sigmoid), saved: [sigmoid] };
     },
     slope: (value, [sigmoid]) => tf.sub(tf.add(sigmoid!, value), tf.mul(value, sigmoid!)),
   },
@@ -79,7 +79,7 @@ const activations: Readonly<Record<Activation, Definition>> = {
   gelu: {
     run(x) {
       const below = tf.mul(tf.add(tf.erf(tf.mul(x, Math.SQRT1_2)), 1), 0.5);
-      return { value: tf.mul(x, below), kept: [below, x] };
+      return { value: tf.mul(x, below), saved: [below, x] };
     },
     slope(_, [below, x]) {
       const y = tf.mul(tf.square(x!), 0.5);
@@ -91,7 +91,7 @@ const activations: Readonly<Record<Activation, Definition>> = {
   geluTanh: {
     run(x) {
       const sigmoid = tf.sigmoid(tf.mul(x, squareTimes(x, 2 * bend * cubic, 2 * bend)));
-      return { value: tf.mul(x, sigmoid), kept: [sigmoid, x] };
+      return { value: tf.mul(x, sigmoid), saved: [sigmoid, x] };
     },
     slope(value, [sigmoid, x]) {
       const factor = squareTimes(x!, 6 * bend * cubic, 2 * bend);
@@ -99,14 +99,14 @@ const activations: Readonly<Record<Activation, Definition>> = {
     },
   },
   relu: {
-    run: (x) => ({ value: tf.relu(x), kept: [] }),
+    run: (x) => ({ value: tf.relu(x), saved: [] }),
     slope: (value) => tf.step(value),
   },
   // Slope 2·max(x, 0).
   reluSquared: {
     run(x) {
       const positive = tf.relu(x);
-      return { value: tf.square(positive), kept: [positive] };
+      return { value: tf.square(positive), saved: [positive] };
     },
     slope: (_, [positive]) => tf.mul(positive as tf.Tensor2D, 2),
   },
@@ -114,7 +114,7 @@ const activations: Readonly<Record<Activation, Definition>> = {
   quickGelu: {
     run(x) {
       const sigmoid = tf.sigmoid(tf.mul(x, steepness));
-      return { value: tf.mul(x, sigmoid), kept: [sigmoid] };
+      return { value: tf.mul(x, sigmoid), saved: [sigmoid] };
     },
     slope: (value, [sigmoid]) => tf.add(sigmoid!, tf.mul(tf.mul(value, steepness), tf.sub(1, sigmoid!))),
   },

@@ -33,23 +33,23 @@ export function dropoutMask(
 
 /** Multiplies x [N, D] by a mask of `dropoutMask`. */
 export function dropout(x: tf.Tensor2D, mask: tf.Tensor2D): tf.Tensor2D {
-  return differentiable([x], (keep) => {
-    keep([mask]);
+  return differentiable([x], (save) => {
+    save([mask]);
     return {
       value: tf.mul<tf.Tensor2D>(x, mask),
-      backward: (gradient, kept) => [tf.mul(gradient, kept[0]!)],
+      backward: (gradient, saved) => [tf.mul(gradient, saved[0]!)],
     };
   });
 }
 
 /** Computes cap · tanh(x / cap), which limits values to ±cap and barely changes small ones (Gemma 2). x [N, D] → [N, D]. */
 export function softCap(x: tf.Tensor2D, cap: number): tf.Tensor2D {
-  return differentiable([x], (keep) => {
+  return differentiable([x], (save) => {
     const bounded = tanh(tf.div(x, cap));
-    keep([bounded]);
+    save([bounded]);
     return {
       value: tf.mul<tf.Tensor2D>(bounded, cap),
-      backward: (gradient, kept) => [tf.mul(gradient, tanhSlope(kept[0]!))],
+      backward: (gradient, saved) => [tf.mul(gradient, tanhSlope(saved[0]!))],
     };
   });
 }

@@ -116,7 +116,7 @@ export function attention(
   { rotary, scale, softCap, mask }: AttentionTables,
   shape: AttentionShape,
 ): tf.Tensor2D {
-  return differentiable([query, key, value], (keep) => {
+  return differentiable([query, key, value], (save) => {
     const queries = byHead(query, shape, shape.heads);
     const keys = byHead(key, shape, shape.keyValueHeads);
     const q = inGroups(rotary === null ? tf.mul(queries, scale) : rotate(queries, rotary.query), shape);
@@ -127,15 +127,15 @@ export function attention(
     const capped = bounded === null ? scores : tf.mul<tf.Tensor3D>(bounded, softCap!);
     const weights = inGroups(maskedSoftmax(capped, mask), shape);
     const tables = rotary === null ? [] : [...listOf(rotary.query), ...listOf(rotary.key)];
-    keep([q, k, v, weights, ...tables, ...(bounded === null ? [] : [bounded])]);
+    save([q, k, v, weights, ...tables, ...(bounded === null ? [] : [bounded])]);
     return {
       value: byToken(outOfGroups(batchMatMul(weights, v), shape), shape, shape.heads),
       backward(gradient, [q, k, v, weights, ...rest]) {
-        const kept = { q, k, v, weights } as Kept;
+        const saved = { q, k, v, weights } as Saved;
         const bounded = softCap === null ? null : (rest.pop() as tf.Tensor3D);
-        const ofScores = scoreGradient(gradient, kept, bounded, shape);
-        const ofQuery = outOfGroups(batchMatMul(ofScores.scores, kept.k), shape);
-        const ofKey = batchMatMulTransposedA(ofScores.scores, kept.q);
+        const ofScores = scoreGradient(gradient, saved, bounded, shape);
+        const ofQuery = outOfGroups(batchMatMul(ofScores.scores, saved.k), shape);
+        const ofKey = batchMatMulTransposedA(ofScores.scores, saved.q);
         return [
           byToken(
             rotary === null ? tf.mul(ofQuery, scale) : rotateBack(ofQuery, tablesOf(rest.slice(0, 3))),
@@ -154,7 +154,7 @@ export function attention(
   });
 }
 
-interface Kept {
+interface Saved {
   readonly q: tf.Tensor3D;
   readonly k: tf.Tensor3D;
   readonly v: tf.Tensor3D;
@@ -164,7 +164,7 @@ interface Kept {
 /** Returns the gradients of the values and, in groups, of the scores before the soft cap. */
 function scoreGradient(
   gradient: tf.Tensor2D,
-  { v, weights }: Kept,
+  { v, weights }: Saved,
   bounded: tf.Tensor3D | null,
   shape: AttentionShape,
 ): { value: tf.Tensor3D; scores: tf.Tensor3D } {

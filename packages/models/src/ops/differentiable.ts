@@ -1,36 +1,36 @@
 import * as tf from "@tensorflow/tfjs-core";
 
-/** Keeps tensors until the gradient has been computed; does nothing without a tape. */
-export type Keep = (tensors: tf.Tensor[]) => void;
+/** Saves tensors until the gradient has been computed; does nothing without a tape. */
+export type Save = (tensors: tf.Tensor[]) => void;
 
 export interface Differentiable<Out extends tf.Tensor> {
   readonly value: Out;
   /**
-   * Returns one gradient per input from the gradient of the output and the kept tensors, in order. For an input whose
+   * Returns one gradient per input from the gradient of the output and the saved tensors, in order. For an input whose
    * gradient is expensive and not needed it may return null.
    */
-  readonly backward: (gradient: Out, kept: tf.Tensor[]) => (tf.Tensor | null)[];
+  readonly backward: (gradient: Out, saved: tf.Tensor[]) => (tf.Tensor | null)[];
 }
 
 /**
  * Runs an operation with a handwritten backward pass. `@tensorflow/tfjs-core` alone registers no gradients, and the
  * registered ones use slow kernels on wasm, so every operation of a model goes through this function.
  *
- * `backward` may use only the kept tensors: others can be disposed before it runs. Both passes dispose everything except
+ * `backward` may use only the saved tensors: others can be disposed before it runs. Both passes dispose everything except
  * their results.
  */
 export function differentiable<Out extends tf.Tensor>(
   inputs: readonly tf.Tensor[],
-  forward: (keep: Keep) => Differentiable<Out>,
+  forward: (save: Save) => Differentiable<Out>,
 ): Out {
   // Without a tape the bookkeeping is skipped, which is a third of the cost of a small operation.
   if (!isDifferentiated()) return tf.tidy(() => forward(() => {}).value);
   const isInput = inputs.map(isWanted);
   const hasGradient = isInput.includes(true);
   const run = tf.customGrad<Out>((...args) => {
-    const { value, backward } = forward(hasGradient ? (args.at(-1) as Keep) : () => {});
-    const gradFunc = (gradient: Out, kept: tf.Tensor[]) =>
-      tf.tidy(() => backward(gradient, kept).filter((_, i) => isInput[i]) as tf.Tensor[]);
+    const { value, backward } = forward(hasGradient ? (args.at(-1) as Save) : () => {});
+    const gradFunc = (gradient: Out, saved: tf.Tensor[]) =>
+      tf.tidy(() => backward(gradient, saved).filter((_, i) => isInput[i]) as tf.Tensor[]);
     return { value, gradFunc };
   });
   const value = run(...inputs.filter((_, i) => isInput[i]));

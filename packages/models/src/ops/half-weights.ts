@@ -22,8 +22,8 @@ const copies = new WeakMap<tf.Tensor, Halved>();
  */
 export function halfOf(weight: tf.Tensor, isTransposed = false): tf.Tensor {
   if (!hasNativeKernels()) return weight;
-  const found = copies.get(weight);
-  if (found?.floats === weight.dataId) return (found.half ?? weight) as tf.Tensor;
+  const cached = copies.get(weight);
+  if (cached?.floats === weight.dataId) return (cached.half ?? weight) as tf.Tensor;
   releaseHalf(weight);
   const half = runNative("PeriodicHalve", [weight], { transposed: isTransposed ? 1 : 0 });
   const { dataId, shape, dtype } = half;
@@ -73,13 +73,13 @@ function freeFloats(weight: tf.DataId, half: tf.DataId): void {
 
 /** Frees the half-width copy of a weight. */
 export function releaseHalf(weight: tf.Tensor): void {
-  const found = copies.get(weight);
+  const cached = copies.get(weight);
   copies.delete(weight);
-  if (!found?.half) return;
+  if (!cached?.half) return;
   const backend = native();
   // Another tensor may share the float32 values.
-  if (backend.tensorMap.has(found.floats)) void backend.tensorMap.get(found.floats).values;
-  backend.disposeData(found.half.dataId);
+  if (backend.tensorMap.has(cached.floats)) void backend.tensorMap.get(cached.floats).values;
+  backend.disposeData(cached.half.dataId);
 }
 
 /** Whether a weight is a half-width copy. */

@@ -31,7 +31,7 @@ export function headLoss(
   const isTaken = isDifferentiated();
   const isTrained = isTaken && isWanted(head.weight);
   const isXWanted = isTaken && isWanted(x);
-  return differentiable([x, head.weight], (keep) => {
+  return differentiable([x, head.weight], (save) => {
     const isSingle = chunks.length === 1;
     const through = productsOf(head, { logits: true, states: isXWanted && !isTrained });
     const chunkResults = chunks.map(([from, size]) =>
@@ -44,7 +44,7 @@ export function headLoss(
     const together = (at: number) =>
       isSingle ? chunkResults[0]![at]! : tf.concat(chunkResults.map((each) => each[at]!));
     const hasMore = chunkResults[0]!.length > 1;
-    keep([head.weight, targets, ...(isTrained ? [x] : []), ...(hasMore ? [together(1)] : [])]);
+    save([head.weight, targets, ...(isTrained ? [x] : []), ...(hasMore ? [together(1)] : [])]);
     return {
       value: together(0) as tf.Tensor1D,
       backward(above, [weight, targets, ...rest]) {
@@ -83,10 +83,10 @@ function trainedGradients(
       const counts = part(weights, from, size);
       // Weights rows of D, which is smaller than V.
       const weighed = tf.mul<tf.Tensor2D>(some, counts);
-      const found = head.isTied ? matMulTransposedA(gradient, weighed) : matMulTransposedA(weighed, gradient);
+      const piece = head.isTied ? matMulTransposedA(gradient, weighed) : matMulTransposedA(weighed, gradient);
       return [
         tf.mul<tf.Tensor2D>(through.states(gradient), counts),
-        before === null ? found : tf.add<tf.Tensor2D>(before, found),
+        before === null ? piece : tf.add<tf.Tensor2D>(before, piece),
       ];
     });
     before?.dispose();
@@ -139,12 +139,12 @@ function lossesOf(logits: tf.Tensor2D, targets: tf.Tensor1D): TargetLosses {
 /** Computes cross-entropy. logits [N, V], targets int32 [N] → the negative log-likelihood of each target in nats, [N]. */
 export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Tensor1D {
   const isTaken = isDifferentiated();
-  return differentiable([logits], (keep) => {
+  return differentiable([logits], (save) => {
     const { losses, gradient } = lossesOf(logits, targets);
-    if (isTaken) keep([gradient()]);
+    if (isTaken) save([gradient()]);
     return {
       value: losses,
-      backward: (above, kept) => [tf.mul(kept[0]!, tf.reshape(above, [-1, 1]))],
+      backward: (above, saved) => [tf.mul(saved[0]!, tf.reshape(above, [-1, 1]))],
     };
   });
 }

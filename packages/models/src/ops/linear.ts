@@ -7,15 +7,15 @@ import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 /** x [N, in], weight [in, out], float32 or half-width, bias [out] → x·weight + bias [N, out]. */
 export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | null): tf.Tensor2D {
   const inputs = bias === null ? [x, weight] : [x, weight, bias];
-  return differentiable(inputs, (keep) => {
+  return differentiable(inputs, (save) => {
     const isWeightWanted = isWanted(weight);
     const isBiasWanted = bias !== null && isWanted(bias);
-    keep(isWeightWanted ? [weight, x] : [weight]);
+    save(isWeightWanted ? [weight, x] : [weight]);
     const product = timesWeight(x, weight);
     return {
       value: bias === null ? product : tf.add<tf.Tensor2D>(product, bias),
-      backward: (gradient, kept) => {
-        const [weight, x] = kept as [tf.Tensor2D, tf.Tensor2D];
+      backward: (gradient, saved) => {
+        const [weight, x] = saved as [tf.Tensor2D, tf.Tensor2D];
         return [
           matMulTransposedB(gradient, weight),
           isWeightWanted ? matMulTransposedA(x, gradient) : null,
@@ -34,13 +34,13 @@ const timesWeight = (x: tf.Tensor2D, weight: tf.Tensor2D): tf.Tensor2D =>
 
 /** The head of a model with tied embeddings: x [N, D], embedding [V, D], or half-width [D, V] → x·embeddingᵀ [N, V]. */
 export function tiedHead(x: tf.Tensor2D, embedding: tf.Tensor2D): tf.Tensor2D {
-  return differentiable([x, embedding], (keep) => {
+  return differentiable([x, embedding], (save) => {
     const isTrained = isWanted(embedding);
-    keep(isTrained ? [embedding, x] : [embedding]);
+    save(isTrained ? [embedding, x] : [embedding]);
     return {
       value: isHalf(embedding) ? timesWeight(x, embedding) : matMulTransposedB(x, embedding),
-      backward: (gradient, kept) => {
-        const [embedding, x] = kept as [tf.Tensor2D, tf.Tensor2D];
+      backward: (gradient, saved) => {
+        const [embedding, x] = saved as [tf.Tensor2D, tf.Tensor2D];
         return [tf.matMul(gradient, embedding), isTrained ? matMulTransposedA(gradient, x) : null];
       },
     };
@@ -56,15 +56,15 @@ export interface LoraFactors {
 
 /** output [N, out], x [N, in] → output + scale · x·a·b [N, out] (Hu et al. 2021). */
 export function addLora(output: tf.Tensor2D, x: tf.Tensor2D, { a, b, scale }: LoraFactors): tf.Tensor2D {
-  return differentiable([output, x, a, b], (keep) => {
+  return differentiable([output, x, a, b], (save) => {
     const isXWanted = isWanted(x);
     // Scales the narrow factor, which is cheaper.
     const low = tf.mul<tf.Tensor2D>(timesWeight(x, a), scale);
-    keep([x, a, b, low]);
+    save([x, a, b, low]);
     return {
       value: tf.add<tf.Tensor2D>(output, timesWeight(low, b)),
-      backward: (gradient, kept) => {
-        const [x, a, b, low] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
+      backward: (gradient, saved) => {
+        const [x, a, b, low] = saved as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
         const ofLow = tf.mul<tf.Tensor2D>(matMulTransposedB(gradient, b), scale);
         return [
           tf.clone(gradient),

@@ -13,14 +13,14 @@ export function layerNorm(
   bias: tf.Tensor1D | null,
   { epsilon, offset }: { readonly epsilon: number; readonly offset: 0 | 1 },
 ): tf.Tensor2D {
-  return differentiable(bias === null ? [x, weight] : [x, weight, bias], (keep) => {
+  return differentiable(bias === null ? [x, weight] : [x, weight, bias], (save) => {
     const factor = offset === 0 ? weight : tf.add<tf.Tensor1D>(weight, offset);
     if (bias !== null && hasNativeKernels()) {
-      keep([x, factor]);
+      save([x, factor]);
       return {
         value: runNative("PeriodicLayerNorm", [x, factor, bias], { epsilon }) as tf.Tensor2D,
-        backward: (gradient, kept) =>
-          runNative("PeriodicLayerNormGradient", [gradient, ...kept], { epsilon }),
+        backward: (gradient, saved) =>
+          runNative("PeriodicLayerNormGradient", [gradient, ...saved], { epsilon }),
       };
     }
     const centered = tf.sub(x, tf.mean(x, -1, true));
@@ -28,11 +28,11 @@ export function layerNorm(
     const normed = tf.mul(centered, inverse);
     const scaled = tf.mul<tf.Tensor2D>(normed, factor);
     const [isWeightWanted, isBiasWanted] = [isWanted(weight), bias !== null && isWanted(bias)];
-    keep([normed, inverse, factor]);
+    save([normed, inverse, factor]);
     return {
       value: bias === null ? scaled : tf.add<tf.Tensor2D>(scaled, bias),
-      backward: (gradient, kept) => {
-        const [normed, inverse, factor] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
+      backward: (gradient, saved) => {
+        const [normed, inverse, factor] = saved as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
         const ofNormed = tf.mul(gradient, factor);
         const along = tf.mul(normed, tf.mean(tf.mul(ofNormed, normed), -1, true));
         const ofX = tf.mul(inverse, tf.sub(tf.sub(ofNormed, tf.mean(ofNormed, -1, true)), along));
@@ -50,13 +50,13 @@ export function layerNorm(
 export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, offset: 0 | 1): tf.Tensor2D {
   const width = weight.size;
   const parts: [number, number] = [x.size / width, width];
-  return differentiable([x, weight], (keep) => {
+  return differentiable([x, weight], (save) => {
     if (hasNativeKernels()) {
-      keep([x, weight]);
+      save([x, weight]);
       return {
         value: runNative("PeriodicRmsNorm", [x, weight], { epsilon, offset }) as tf.Tensor2D,
-        backward: (gradient, kept) =>
-          runNative("PeriodicRmsNormGradient", [gradient, ...kept], { epsilon, offset }),
+        backward: (gradient, saved) =>
+          runNative("PeriodicRmsNormGradient", [gradient, ...saved], { epsilon, offset }),
       };
     }
     const rows = tf.reshape(x, parts);
@@ -64,11 +64,11 @@ export function rmsNorm(x: tf.Tensor2D, weight: tf.Tensor1D, epsilon: number, of
     const normed = tf.mul(rows, inverse);
     const factor = offset === 0 ? weight : tf.add(weight, offset);
     const isTrained = isWanted(weight);
-    keep([normed, inverse, factor]);
+    save([normed, inverse, factor]);
     return {
       value: tf.reshape(tf.mul<tf.Tensor2D>(normed, factor), x.shape),
-      backward: (gradient, kept) => {
-        const [normed, inverse, factor] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
+      backward: (gradient, saved) => {
+        const [normed, inverse, factor] = saved as [tf.Tensor2D, tf.Tensor2D, tf.Tensor1D];
         const ofValue = tf.reshape(gradient, parts);
         const ofNormed = tf.mul(ofValue, factor);
         const along = tf.mean(tf.mul(ofNormed, normed), -1, true);

@@ -18,9 +18,9 @@ export function recomputed<T extends tf.Tensor>(
   { x, weights, beside }: RecomputedInputs,
   run: (x: tf.Tensor2D, beside: readonly tf.Tensor[]) => T,
 ): T {
-  return differentiable([x, ...weights], (keep) => {
+  return differentiable([x, ...weights], (save) => {
     const isWantedOf = [x, ...weights].map(isWanted);
-    keep([x, ...beside]);
+    save([x, ...beside]);
     return {
       value: run(x, beside),
       backward(above, [x, ...beside]) {
@@ -44,14 +44,14 @@ export function recomputedByRows(
   run: (x: tf.Tensor2D, beside: readonly tf.Tensor[]) => tf.Tensor1D,
 ): tf.Tensor1D {
   const chunks = chunksOf(x.shape[0], most);
-  return differentiable([x, ...weights], (keep) => {
+  return differentiable([x, ...weights], (save) => {
     const isWantedOf = [x, ...weights].map(isWanted);
-    keep([x, ...beside]);
-    const parts = (all: readonly tf.Tensor[], [from, size]: Chunk) => all.map((one) => part(one, from, size));
+    save([x, ...beside]);
+    const parts = (all: readonly tf.Tensor[], [from, size]: Chunk) => all.map((x) => part(x, from, size));
     const runPart = ([x, ...beside]: readonly tf.Tensor[]) => run(x as tf.Tensor2D, beside);
     return {
       value: tf.concat(chunks.map((chunk) => tf.tidy(() => runPart(parts([x, ...beside], chunk))))),
-      backward(above, kept) {
+      backward(above, saved) {
         const isXWanted = isWantedOf[0]!;
         const ofX: tf.Tensor[] = [];
         let sums: tf.Tensor[] = [];
@@ -59,10 +59,10 @@ export function recomputedByRows(
           const before = sums;
           const isSum = (i: number) => i > 0 || !isXWanted;
           sums = tf.tidy(() => {
-            const given = parts(kept, chunk);
-            const inputs = [given[0]!, ...weights].filter((_, i) => isWantedOf[i]);
-            const found = gradientsAgain(() => runPart(given), inputs, part(above, ...chunk));
-            return found.map((one, i) => (isSum(i) && before[i] ? tf.add(one, before[i]) : one));
+            const ofChunk = parts(saved, chunk);
+            const inputs = [ofChunk[0]!, ...weights].filter((_, i) => isWantedOf[i]);
+            const gradients = gradientsAgain(() => runPart(ofChunk), inputs, part(above, ...chunk));
+            return gradients.map((grad, i) => (isSum(i) && before[i] ? tf.add(grad, before[i]) : grad));
           });
           if (isXWanted) ofX.push(sums[0]!);
           tf.dispose(before.filter((_, i) => isSum(i)));

@@ -7,13 +7,13 @@ import { differentiable } from "./differentiable.ts";
  * `gather`.
  */
 export function rowsAt(table: tf.Tensor2D, indices: tf.Tensor1D, frozen: number | null = null): tf.Tensor2D {
-  return differentiable([table], (keep) => {
+  return differentiable([table], (save) => {
     const at = tf.reshape(indices, [-1, 1]);
-    keep([at]);
+    save([at]);
     return {
       value: tf.gatherND(table, at) as tf.Tensor2D,
-      backward(gradient, kept) {
-        const at = kept[0] as tf.Tensor2D;
+      backward(gradient, saved) {
+        const at = saved[0] as tf.Tensor2D;
         const masked =
           frozen === null ? gradient : tf.mul(gradient, tf.cast(tf.notEqual(at, frozen), "float32"));
         return [tf.scatterND(at, masked, table.shape)];

@@ -42,10 +42,10 @@ export function meanLoss(
 /** Computes the mean of −log softmax at the targets: logits [N, V], targets int32 [N]. */
 export function crossEntropy(logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Scalar {
   const [count, vocabSize] = logits.shape;
-  return differentiable([logits], (keep) => {
+  return differentiable([logits], (save) => {
     const probabilities = tf.softmax(logits);
     const wanted = tf.cast(tf.oneHot(targets, vocabSize), "float32");
-    keep([tf.div(tf.sub(probabilities, wanted), count)]);
+    save([tf.div(tf.sub(probabilities, wanted), count)]);
     const likelihoods = tf.sum(tf.mul(probabilities, wanted), -1);
     return {
       value: tf.neg<tf.Scalar>(tf.mean(tf.log(likelihoods))),

@@ -116,7 +116,7 @@ const isIterable = (value: unknown): value is Iterable<unknown> =>
 
 function throwUnknown(char: string, text: string, vocabulary: readonly string[]): never {
   const point = char.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
-  const line = text.split("\n").find((one) => one.includes(char)) ?? text;
+  const line = text.split("\n").find((part) => part.includes(char)) ?? text;
   throw new PeriodicEvalError({
     code: "data",
     where: `${where}: the text ${quoteShort(line)}`,

@@ -56,8 +56,8 @@ export function classifierGrader(options: ClassifierGraderOptions): Grader {
 
 function verdictOf(classes: unknown, label: string, score: string): Verdict {
   const all = Array.isArray(classes) ? classes.filter(isRecord) : [];
-  const found = all.find((one) => one["label"] === label)?.["score"];
+  const probability = all.find((entry) => entry["label"] === label)?.["score"];
   const raw = JSON.stringify(classes);
-  if (typeof found !== "number") return { status: "error", raw: `no class "${label}" in ${raw}` };
-  return { status: "graded", scores: { [score]: 100 * found }, raw };
+  if (typeof probability !== "number") return { status: "error", raw: `no class "${label}" in ${raw}` };
+  return { status: "graded", scores: { [score]: 100 * probability }, raw };
 }

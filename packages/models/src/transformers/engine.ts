@@ -103,7 +103,7 @@ export function openEngine(
     sharesCache: !isSingle && facts.hasCache && facts.padsCache && ["cpu", "wasm"].includes(facts.device),
     repeated: async (cache, rows) => repeatCache(await importTransformers(where), cache, rows),
     fits,
-    async read(pass, signal, place, visit) {
+    async read(pass, signal, operation, visit) {
       const width = pass.ids[0]!.length;
       const first = width - (pass.keep ?? width);
       const positions = positionsOf(pass.ids.length, width, first);
@@ -111,9 +111,9 @@ export function openEngine(
       let cache = pass.past ?? null;
       try {
         if (isWhole && positions > unsplitShare * maxPositions)
-          throw tooLarge(place, positions, unsplitShare * maxPositions);
+          throw tooLarge(operation, positions, unsplitShare * maxPositions);
         for (let from = 0, to = 0; from < width; from = to) {
-          if (from > 0) await yieldToEvents(signal, place);
+          if (from > 0) await yieldToEvents(signal, operation);
           to = isWhole
             ? width
             : Math.min(width, (from === 0 && facts.keepsLogits ? first : from) + maxPositions);
@@ -135,7 +135,7 @@ export function openEngine(
         throw error;
       }
     },
-    async inBatches(rows, signal, place, work, isEqual = false) {
+    async inBatches(rows, signal, operation, work, isEqual = false) {
       const lengths = rows.map(({ length }) => length);
       const batches = groupByLength(lengths, (batch) => {
         const [longest, shortest] = [lengths[batch[0]!]!, lengths[batch.at(-1)!]!];
@@ -143,7 +143,7 @@ export function openEngine(
         return isRead && fits(batch.map((at) => rows[at]!));
       });
       for (const batch of batches) {
-        await yieldToEvents(signal, place);
+        await yieldToEvents(signal, operation);
         await work(batch);
       }
     },

@@ -98,8 +98,8 @@ export function fromTransformers(
   options: FromTransformersOptions = {},
 ): TransformersLM {
   parseOptions(`${where} options`, optionsSchema, options);
-  const found = factsOf(where, model);
-  const facts = { ...found, contextLength: options.contextLength ?? found.contextLength };
+  const modelFacts = factsOf(where, model);
+  const facts = { ...modelFacts, contextLength: options.contextLength ?? modelFacts.contextLength };
   const ownTokenizer = tokenizerOf(where, tokenizer);
   checkVocabulary(ownTokenizer, facts);
   const stopping: Tokenizer = {

@@ -116,8 +116,7 @@ export function factsOf(where: string, value: unknown): OnnxFacts {
   const window = text["sliding_window"];
   const hasWindow = typeof window === "number" && text["use_sliding_window"] !== false;
   const positive = (...names: readonly string[]) =>
-    names.map((name) => text[name]).find((one): one is number => Number.isInteger(one) && Number(one) > 0) ??
-    null;
+    names.map((name) => text[name]).find((n): n is number => Number.isInteger(n) && Number(n) > 0) ?? null;
   const { eos_token_id: eos = null } = (model.generation_config ?? {}) as { readonly eos_token_id?: unknown };
   return {
     vocabSize: positive("vocab_size"),
@@ -205,9 +204,9 @@ export async function runPass(
     const values = logits.to("float32").data as Float32Array;
     return { values, count, from: mask[0]!.length - count, vocabSize, cache };
   } finally {
-    const kept = new Set(Object.values(cache ?? {}));
+    const cached = new Set(Object.values(cache ?? {}));
     for (const tensor of [...Object.values(inputs), ...Object.values(outputs)])
-      if (!kept.has(tensor)) tensor.dispose();
+      if (!cached.has(tensor)) tensor.dispose();
     disposeCache(past);
   }
 }
@@ -223,9 +222,9 @@ export function repeatCache(
   rows: number,
 ): OnnxCache {
   const repeat = ({ type, data, dims }: OnnxTensor): OnnxTensor => {
-    const one = data as Float32Array;
-    const all = new (one.constructor as Float32ArrayConstructor)(rows * one.length);
-    for (let row = 0; row < rows; row++) all.set(one, row * one.length);
+    const values = data as Float32Array;
+    const all = new (values.constructor as Float32ArrayConstructor)(rows * values.length);
+    for (let row = 0; row < rows; row++) all.set(values, row * values.length);
     return new Tensor(type, all, [rows, ...dims.slice(1)]);
   };
   try {

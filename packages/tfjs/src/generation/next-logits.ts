@@ -77,22 +77,22 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
   /** The common beginning of all sequences, one row. */
   let common: readonly KeyValues[] = [];
   /** One row per sequence: the rest of its prompt and its drawn tokens. */
-  let own: KeyValues | null = null;
+  let rest: KeyValues | null = null;
   let tail: KeyValues | null = null;
-  let held: readonly Growing[] | null = null;
+  let previous: readonly Growing[] | null = null;
 
   function readFirst(rows: readonly Growing[]): tf.Tensor2D {
     const prompts = rows.map(({ prompt }) => prompt);
     const { logits, ...caches } = readPrompts(lm, incremental, prompts, maxBatchTokens);
-    ({ common, own } = caches);
+    ({ common, rest } = caches);
     return logits;
   }
 
   function readDrawn(rows: readonly Growing[]): tf.Tensor2D {
-    if (rows.length < held!.length) {
-      const kept = new Set(rows);
-      const left = held!.flatMap((row, index) => (kept.has(row) ? [index] : []));
-      own &&= own.select(left);
+    if (rows.length < previous!.length) {
+      const remaining = new Set(rows);
+      const left = previous!.flatMap((row, index) => (remaining.has(row) ? [index] : []));
+      rest &&= rest.select(left);
       tail &&= tail.select(left);
     }
     const block: TokenBlock = {
@@ -103,14 +103,14 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
       segments: new Int32Array(rows.length),
       lastSegments: new Int32Array(rows.length).fill(everySegment),
     };
-    const isSmall = tail === null && own !== null && own.batch * own.length < copiedTokens;
-    const into = isSmall ? own : tail;
-    const past = [...common, own].filter((piece) => piece !== null && piece !== into) as KeyValues[];
+    const isSmall = tail === null && rest !== null && rest.batch * rest.length < copiedTokens;
+    const into = isSmall ? rest : tail;
+    const past = [...common, rest].filter((piece) => piece !== null && piece !== into) as KeyValues[];
     const every = rows.map((_, row) => row);
     const { logits, keyValues } = readBlock(lm, incremental, block, { past, rows: every, into });
     tail ??= keyValues;
     if (tail !== null && tail.length >= tailLength) {
-      own = own === null ? tail : own.append(tail);
+      rest = rest === null ? tail : rest.append(tail);
       tail = null;
     }
     return logits!;
@@ -118,13 +118,13 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
 
   return {
     next(rows) {
-      const logits = held === null ? readFirst(rows) : readDrawn(rows);
-      held = rows;
+      const logits = previous === null ? readFirst(rows) : readDrawn(rows);
+      previous = rows;
       return logits;
     },
     dispose() {
-      for (const piece of [...common, own, tail]) piece?.dispose();
-      [common, own, tail] = [[], null, null];
+      for (const piece of [...common, rest, tail]) piece?.dispose();
+      [common, rest, tail] = [[], null, null];
     },
   };
 }
@@ -136,7 +136,7 @@ interface ReadPrompts {
   /** The cached beginning that all prompts share, one row, in pieces. */
   readonly common: readonly KeyValues[];
   /** The cached rest, one row per prompt; null if all prompts are equal. */
-  readonly own: KeyValues | null;
+  readonly rest: KeyValues | null;
 }
 
 /**
@@ -147,11 +147,11 @@ interface ReadPrompts {
 function readPrompts(
   lm: CausalLM,
   incremental: Incremental,
-  given: readonly (readonly number[])[],
+  allPrompts: readonly (readonly number[])[],
   maxBatchTokens: number,
 ): ReadPrompts {
-  for (const prompt of given) checkIds(prompt, lm.vocabSize);
-  const { prompts, of } = distinct(given);
+  for (const prompt of allPrompts) checkIds(prompt, lm.vocabSize);
+  const { prompts, of } = distinct(allPrompts);
   const prefix = prefixLength(prompts);
   const batches = batchByLength(
     prompts.map(({ length }) => ({ tokens: length - prefix, scoredRows: 1 })),
@@ -161,7 +161,7 @@ function readPrompts(
   const logits: tf.Tensor2D[] = [];
   const pieces: KeyValues[] = [];
   const common: KeyValues[] = [];
-  let own: KeyValues | null = null;
+  let rest: KeyValues | null = null;
   try {
     if (prefix > 0) {
       const block = blockOf([prompts[0]!.slice(0, prefix)], 0);
@@ -179,16 +179,16 @@ function readPrompts(
     }
     const at = new Map(inGivenOrder.flat().map((index, row) => [index, row]));
     const rowOf = of.map((prompt) => at.get(prompt)!);
-    if (prompts.length === given.length && pieces.length === 1) own = pieces.pop()!;
+    if (prompts.length === allPrompts.length && pieces.length === 1) rest = pieces.pop()!;
     else if (prompts.length === 1) common.push(pieces.pop()!);
-    else own = pieces[0]!.stack(pieces.slice(1)).select(rowOf);
+    else rest = pieces[0]!.stack(pieces.slice(1)).select(rowOf);
     return {
       logits: tf.tidy(() => tf.gather(tf.concat(logits), tf.tensor1d(rowOf, "int32"))),
       common,
-      own,
+      rest,
     };
   } catch (error) {
-    for (const piece of [...common, own]) piece?.dispose();
+    for (const piece of [...common, rest]) piece?.dispose();
     throw error;
   } finally {
     tf.dispose(logits);
@@ -225,13 +225,13 @@ function prefixLength(prompts: readonly (readonly number[])[]): number {
 }
 
 /** Returns each prompt once, and for every given prompt the index of it. */
-function distinct(given: readonly (readonly number[])[]): {
+function distinct(allPrompts: readonly (readonly number[])[]): {
   readonly prompts: readonly (readonly number[])[];
   readonly of: readonly number[];
 } {
   const known = new Map<string, number>();
   const prompts: (readonly number[])[] = [];
-  const of = given.map((ids) => {
+  const of = allPrompts.map((ids) => {
     const key = ids.join();
     const index = known.get(key) ?? prompts.push(ids) - 1;
     known.set(key, index);

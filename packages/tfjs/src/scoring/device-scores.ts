@@ -76,8 +76,8 @@ export async function scorePicks(
   });
   const scoresOf = ({ from, to, members }: (typeof chunks)[number]): tf.Tensor1D[] =>
     tf.tidy(() => {
-      const own = members.map((index) => ({ ...picks[index]!, row: picks[index]!.row - from }));
-      return scoreRows(logitsOf(from, to), own, withWhat);
+      const ofChunk = members.map((index) => ({ ...picks[index]!, row: picks[index]!.row - from }));
+      return scoreRows(logitsOf(from, to), ofChunk, withWhat);
     });
   const values = await download(tf.tidy(() => tf.concat(chunks.flatMap(scoresOf))));
   const nats: number[] = [];

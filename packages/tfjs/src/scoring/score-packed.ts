@@ -109,12 +109,12 @@ function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[]): L
     let next = pack * length;
     let segment = 0;
     const put = (branch: Branch): void => {
-      const [first, own] = [next, segment];
+      const [first, branchSegment] = [next, segment];
       const { ids } = sequences[branch.members[0]!]!;
       for (let at = branch.from; at < branch.to; at++) {
         block.ids[next] = ids[at]!;
         block.positions[next] = at;
-        block.segments[next] = own;
+        block.segments[next] = branchSegment;
         for (const sequence of branch.members) cells.get(sequence)!.set(at, next);
         next += 1;
       }
@@ -123,7 +123,7 @@ function layOut(packs: readonly Pack[], sequences: readonly ScoredSequence[]): L
         segment += 1;
         put(further);
       }
-      block.lastSegments.fill(own === 0 ? everySegment : segment, first, end);
+      block.lastSegments.fill(branchSegment === 0 ? everySegment : segment, first, end);
     };
     put(trunk);
     for (const sequence of trunk.members) {

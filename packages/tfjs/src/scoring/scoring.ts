@@ -163,9 +163,9 @@ function questions(vocabSize: number, longest: number): readonly ScoredSequence[
   const lengths = longest < 18 ? [1, 2, 1] : [9, 6, 3];
   const [shared, context, choice] = lengths as [number, number, number];
   const start = draw(shared);
-  return [draw(context), draw(context)].flatMap((own) =>
+  return [draw(context), draw(context)].flatMap((middle) =>
     [draw(choice), draw(choice)].map((last) => ({
-      ids: [...start, ...own, ...last],
+      ids: [...start, ...middle, ...last],
       picks: [...last.slice(0, 1), ...last].map((token) => [token]),
     })),
   );

@@ -143,7 +143,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
 }
 
 async function newestUpTo(folder: string, last: number): Promise<Checkpoint | null> {
-  for (const step of (await stepsIn(folder)).filter((one) => one <= last)) {
+  for (const step of (await stepsIn(folder)).filter((step) => step <= last)) {
     const path = join(folder, `step_${step}`);
     const state = await verifyCheckpoint(path);
     if (typeof state !== "string") return { path, state };

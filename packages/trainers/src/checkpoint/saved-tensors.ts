@@ -57,10 +57,10 @@ export async function restoreTensors(
 /** Whether a folder has the files that `saveTensors` wrote for other programs into a checkpoint, byte for byte. */
 export async function holdsModelOf(folder: string, checkpoint: string): Promise<boolean> {
   const state = await readState(checkpoint);
-  const found = await hashesIn(folder).catch(() => null);
-  if (typeof state === "string" || found === null) return false;
+  const hashes = await hashesIn(folder).catch(() => null);
+  if (typeof state === "string" || hashes === null) return false;
   const { [trainablesFile]: _trainables, [optimizerFile]: _optimizer, ...files } = state.files;
-  return canonicalJson(found) === canonicalJson(files);
+  return canonicalJson(hashes) === canonicalJson(files);
 }
 
 /** Returns the trainable variables under the names that checkpoints use. */
@@ -89,15 +89,15 @@ interface StoredTensor {
 export async function readTensors(path: string): Promise<ReadonlyMap<string, StoredTensor>> {
   const file = await openSafetensors(path);
   try {
-    const found = new Map<string, StoredTensor>();
+    const tensors = new Map<string, StoredTensor>();
     for (const { name, shape } of file.tensors.values()) {
       const values = await file.read(name);
-      found.set(name, {
+      tensors.set(name, {
         shape,
         values: values instanceof Float32Array ? values : Float32Array.from(values as ArrayLike<number>),
       });
     }
-    return found;
+    return tensors;
   } finally {
     await file.close();
   }

@@ -141,9 +141,9 @@ export async function verifyCheckpoint(folder: string): Promise<TrainerState | s
   if (typeof state === "string") return state;
   for (const [file, hash] of Object.entries(state.files)) {
     // Follows links: some programs keep large files elsewhere.
-    const found = await hashFiles([join(folder, file)]).catch(missingReason);
-    if (typeof found !== "string") return `${file} ${found.reason}`;
-    if (found !== hash) return `${file} was changed`;
+    const actual = await hashFiles([join(folder, file)]).catch(missingReason);
+    if (typeof actual !== "string") return `${file} ${actual.reason}`;
+    if (actual !== hash) return `${file} was changed`;
   }
   return state;
 }

@@ -78,20 +78,20 @@ export const badRowsError = (
   { expected, listed }: { readonly expected: string; readonly listed: string | null },
 ): PeriodicEvalError => {
   const { where, reason, got } = badRows[0]!;
-  const others = badRows.length - 1;
+  const more = badRows.length - 1;
   return new PeriodicEvalError({
     code: "data",
     where,
-    got: `${reason}: ${got}${others === 0 ? "" : `; and ${others} more bad rows`}`,
+    got: `${reason}: ${got}${more === 0 ? "" : `; and ${more} more bad rows`}`,
     expected,
     fix: sentences(
-      `Correct ${others === 0 ? "the row" : "the rows"}, or set onBadRow to "drop" or "truncate".`,
+      `Correct ${more === 0 ? "the row" : "the rows"}, or set onBadRow to "drop" or "truncate".`,
       listed,
     ),
   });
 };
 
-const sentences = (...all: readonly (string | null)[]): string => all.filter((one) => one !== null).join(" ");
+const sentences = (...all: readonly (string | null)[]): string => all.filter((s) => s !== null).join(" ");
 
 /** The most likely fix for a source whose rows are all bad, by the reason of the first. */
 const fixes: Partial<Record<BadRowReason, string>> = {

@@ -95,13 +95,13 @@ export function holdOut(
   share: number,
   { seed, phase }: { readonly seed: string; readonly phase: string },
 ): HoldOut {
-  const held = Math.max(1, Math.round(share * count));
-  if (held >= count) {
+  const heldOut = Math.max(1, Math.round(share * count));
+  if (heldOut >= count) {
     throw new PeriodicEvalError({
       code: "data",
       where: "dataset",
       path: ["validationShare"],
-      got: `${count} rows, of which validationShare ${share} holds out ${held}`,
+      got: `${count} rows, of which validationShare ${share} holds out ${heldOut}`,
       expected: "at least one row to train on",
       fix: "Lower validationShare, or add rows.",
     });
@@ -111,5 +111,5 @@ export function holdOut(
     namedStream(seedOf(seed, phase, "hold out")),
   );
   const ascending = (rows: number[]) => rows.sort((a, b) => a - b);
-  return { validation: ascending(order.slice(0, held)), training: ascending(order.slice(held)) };
+  return { validation: ascending(order.slice(0, heldOut)), training: ascending(order.slice(heldOut)) };
 }

@@ -139,7 +139,7 @@ function hint(columns: object): string {
     if (known.includes(name) || name.length > 20) continue;
     const close = nearest(
       name,
-      known.filter((one) => !Object.hasOwn(columns, one)),
+      known.filter((column) => !Object.hasOwn(columns, column)),
     );
     if (close !== null) return `; did you mean "${close}" by "${name}"?`;
   }

@@ -39,7 +39,7 @@ function joined(rows: readonly TrainingRow[]): PackedRow {
     starts.push(start);
     ids.set(row.ids, start);
     scored.set(
-      row.scored.map((place) => place + start),
+      row.scored.map((position) => position + start),
       done,
     );
     start += row.ids.length;

@@ -64,12 +64,12 @@ async function readPhaseRows<S, O extends Readonly<Record<string, Json>>, T>(
   try {
     const key = await keyOf(source, of, { ...options, listed });
     if (key === null) return await load(source, tokenizer, { ...options, ...keepBadRows, of });
-    const kept = ahead.get(tokenizer) ?? new Map<string, unknown>();
-    const rows = kept.has(key)
-      ? (kept.get(key) as T)
+    const cached = ahead.get(tokenizer) ?? new Map<string, unknown>();
+    const rows = cached.has(key)
+      ? (cached.get(key) as T)
       : await load(source, tokenizer, { ...options, ...keepBadRows, of });
-    if (isAhead) ahead.set(tokenizer, kept.set(key, rows));
-    else kept.delete(key);
+    if (isAhead) ahead.set(tokenizer, cached.set(key, rows));
+    else cached.delete(key);
     return rows;
   } catch (error) {
     throw aboutOption(error, { where: of, path: [of] });

@@ -50,12 +50,12 @@ export function parsePreference(
   value: unknown,
   { where, isPrecomputed }: { readonly where: string; readonly isPrecomputed: boolean },
 ): Preference | BadRow {
-  const given = (typeof value === "object" && value !== null ? value : {}) as Columns;
-  const answers = parseAnswers(given) ?? unknownForm(value, withPrompt(given));
+  const columns = (typeof value === "object" && value !== null ? value : {}) as Columns;
+  const answers = parseAnswers(columns) ?? unknownForm(value, withPrompt(columns));
   if ("reason" in answers) return { where, ...answers };
   const row = { where, ...answers };
   if (!isPrecomputed) return { ...row, reference: null };
-  const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;
+  const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = columns;
   if (!isLogProb(chosen) || !isLogProb(rejected)) {
     return { where, reason: "unknown_form", got: "no numbers ref_chosen_logps and ref_rejected_logps" };
   }
@@ -97,13 +97,13 @@ function withPrompt({ prompt, chosen, rejected }: Columns): Parts<unknown> {
   const parts = { prompt, chosen, rejected };
   if (typeof chosen === "string" && typeof rejected === "string") {
     if (typeof prompt === "string") return parts;
-    const found = commonLength([...chosen], [...rejected]);
-    const text = [...chosen].slice(0, found).join("").replace(/ $/, "");
+    const shared = commonLength([...chosen], [...rejected]);
+    const text = [...chosen].slice(0, shared).join("").replace(/ $/, "");
     return text === "" ? parts : splitAt(text.length, chosen, rejected);
   }
   if (Array.isArray(prompt) || !Array.isArray(chosen) || !Array.isArray(rejected)) return parts;
-  const found = commonLength(chosen, rejected);
-  return found === 0 ? parts : splitAt<readonly unknown[]>(found, chosen, rejected);
+  const shared = commonLength(chosen, rejected);
+  return shared === 0 ? parts : splitAt<readonly unknown[]>(shared, chosen, rejected);
 }
 
 const splitAt = <T extends string | readonly unknown[]>(
@@ -117,10 +117,10 @@ const splitAt = <T extends string | readonly unknown[]>(
 });
 
 /** Returns how many elements two arrays begin with in common; leaves at least one of each. */
-function commonLength(one: readonly unknown[], other: readonly unknown[]): number {
-  const most = Math.max(0, Math.min(one.length, other.length) - 1);
+function commonLength(a: readonly unknown[], b: readonly unknown[]): number {
+  const most = Math.max(0, Math.min(a.length, b.length) - 1);
   let length = 0;
-  while (length < most && isDeepStrictEqual(one[length], other[length])) length += 1;
+  while (length < most && isDeepStrictEqual(a[length], b[length])) length += 1;
   return length;
 }
 
@@ -219,13 +219,13 @@ export function renderPreference(
       ? { where, reason: "empty", got: "a completion without a token" }
       : { where, reason: "too_long", got: `a prompt of ${start} tokens, ${maxLength} fit` };
   }
-  const [one, other] = sequences as [PreferenceSequence, PreferenceSequence];
-  if (one.ids.length === other.ids.length && sharedStart(one.ids, other.ids) === one.ids.length)
+  const [better, worse] = sequences as [PreferenceSequence, PreferenceSequence];
+  if (better.ids.length === worse.ids.length && sharedStart(better.ids, worse.ids) === better.ids.length)
     return { where, reason: "no_preference", got: "the same tokens chosen and rejected" };
   return {
     where,
-    chosen: one,
-    rejected: other,
+    chosen: better,
+    rejected: worse,
     reference,
     cutFrom: longest > maxLength ? longest : null,
     promptTail: Math.max(0, promptIds.length - start),

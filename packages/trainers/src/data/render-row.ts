@@ -53,36 +53,36 @@ const defaultLoss = (row: ParsedRow): LossOn =>
 export function renderRow(
   tokenizer: Tokenizer,
   row: ParsedRow,
-  { maxLength, truncate, loss: given }: RenderOptions,
+  { maxLength, truncate, loss: requested }: RenderOptions,
 ): TrainingRow | BadRow {
   const { where } = row;
-  const loss = given ?? defaultLoss(row);
+  const loss = requested ?? defaultLoss(row);
   const rendered =
     row.kind === "text"
       ? ofText(tokenizer, row, loss)
-      : ofConversation(tokenizer, row, loss, { canScoreAll: given === null });
+      : ofConversation(tokenizer, row, loss, { canScoreAll: requested === null });
   if ("reason" in rendered) return { where, ...rendered };
   const { ids, isScored, form = null } = rendered;
   if (ids.length > maxLength && !truncate) {
     return { where, reason: "too_long", got: `${ids.length} tokens, ${maxLength} fit` };
   }
-  const kept = Math.min(ids.length, maxLength);
+  const length = Math.min(ids.length, maxLength);
   const scored: number[] = [];
-  for (let i = 1; i < kept; i += 1) if (isScored(i)) scored.push(i);
+  for (let i = 1; i < length; i += 1) if (isScored(i)) scored.push(i);
   if (scored.length > 0) {
     return {
       where,
-      ids: Int32Array.from(ids.slice(0, kept)),
+      ids: Int32Array.from(ids.slice(0, length)),
       scored: Int32Array.from(scored),
-      cutFrom: kept < ids.length ? ids.length : null,
+      cutFrom: length < ids.length ? ids.length : null,
       form,
     };
   }
-  if (kept < ids.length) {
+  if (length < ids.length) {
     return {
       where,
       reason: "too_long",
-      got: `${ids.length} tokens, with no scored token among the first ${kept}`,
+      got: `${ids.length} tokens, with no scored token among the first ${length}`,
     };
   }
   return {
@@ -187,7 +187,7 @@ function lossError(row: ParsedRow, loss: LossOn): PeriodicEvalError {
     where: "SFT config",
     path: ["loss"],
     got: `"${loss}" for the row ${row.where}, which has ${form}`,
-    expected: possible.map((one) => `"${one}"`).join(" or "),
+    expected: possible.map((value) => `"${value}"`).join(" or "),
     fix: "Change it, remove it to use the default of each row's form, or use rows of another form.",
   });
 }

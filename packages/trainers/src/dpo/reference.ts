@@ -83,7 +83,7 @@ export async function referenceLogProbs(
   pairs: readonly PreferencePair[],
   { batchSize, signal }: ReferenceOptions,
 ): Promise<readonly PairLogProbs[]> {
-  const found: PairLogProbs[] = [];
+  const results: PairLogProbs[] = [];
   const length = ({ chosen, rejected }: PreferencePair) => Math.max(chosen.ids.length, rejected.ids.length);
   const order = [...pairs.keys()].sort((a, b) => length(pairs[b]!) - length(pairs[a]!));
   for (let from = 0; from < order.length; from += batchSize) {
@@ -97,11 +97,11 @@ export async function referenceLogProbs(
     const values = await logProbs.data<"float32">();
     logProbs.dispose();
     for (const [i, number] of numbers.entries())
-      found[number] = { chosen: values[i]!, rejected: values[numbers.length + i]! };
+      results[number] = { chosen: values[i]!, rejected: values[numbers.length + i]! };
     // Yields to the event loop, so that an abort gets through on synchronous backends.
     await nextTurn();
   }
-  return found;
+  return results;
 }
 
 const fileSchema = z.object({
@@ -149,15 +149,15 @@ export async function loadOrRead(
 async function write(
   path: string,
   key: string,
-  found: readonly PairLogProbs[],
+  logProbs: readonly PairLogProbs[],
   warn: (where: string, message: string) => void,
 ): Promise<void> {
   const content: z.infer<typeof fileSchema> = {
     schema_version: 1,
     key,
-    hash: hashOfLogProbs(found),
-    ref_chosen_logps: found.map(({ chosen }) => chosen),
-    ref_rejected_logps: found.map(({ rejected }) => rejected),
+    hash: hashOfLogProbs(logProbs),
+    ref_chosen_logps: logProbs.map(({ chosen }) => chosen),
+    ref_rejected_logps: logProbs.map(({ rejected }) => rejected),
   };
   try {
     await nodeFiles.makeFolder(dirname(path));

@@ -94,10 +94,10 @@ async function lastClean(
   { name, learner, config, warn }: Phase,
   { cleanStep, conditionStop }: Session,
 ): Promise<Pick<PhaseResult, "lastClean" | "isRestored">> {
-  const found = cleanStep === null ? null : await learner.checkpoints.atOrBefore(cleanStep);
-  const clean = found && { step: found.state.step, checkpoint: found.path };
+  const checkpoint = cleanStep === null ? null : await learner.checkpoints.atOrBefore(cleanStep);
+  const clean = checkpoint && { step: checkpoint.state.step, checkpoint: checkpoint.path };
   if (conditionStop === null || config.restore === null) return { lastClean: clean, isRestored: false };
-  if (found === null) {
+  if (checkpoint === null) {
     const before =
       cleanStep === null ? "" : ` at or before step ${cleanStep}, after which a condition was met`;
     warn(
@@ -106,7 +106,7 @@ async function lastClean(
     );
     return { lastClean: null, isRestored: false };
   }
-  await learner.restore(found);
+  await learner.restore(checkpoint);
   return { lastClean: clean, isRestored: true };
 }
 
@@ -118,10 +118,10 @@ async function validate(
 ): Promise<Readonly<Record<string, number>> | null> {
   const isDue = isEnd || step % (config.evalSteps ?? stepsPerEpoch) === 0;
   if (validation === null || !isDue) return null;
-  const found = Object.entries(await validation.measure());
-  for (const [metric, value] of found)
+  const metrics = Object.entries(await validation.measure());
+  for (const [metric, value] of metrics)
     if (!Number.isFinite(value)) warn(`phase ${name}, step ${step}`, `${metric} is ${value}`);
-  return Object.fromEntries(found.filter(([, value]) => Number.isFinite(value)));
+  return Object.fromEntries(metrics.filter(([, value]) => Number.isFinite(value)));
 }
 
 /** Validates when a callback stops training. An aborted phase resumes later, and disturbed weights are not a result. */

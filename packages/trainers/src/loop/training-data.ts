@@ -69,8 +69,8 @@ export function accumulate(microBatches: readonly (() => LossAndGradients)[]): L
     for (const compute of microBatches) {
       const before: LossAndGradients | null = total;
       total = tf.tidy((): LossAndGradients => {
-        const found = compute();
-        return before === null ? found : add(before, found);
+        const current = compute();
+        return before === null ? current : add(before, current);
       });
       if (before !== null) tf.dispose([before.loss, before.gradients, before.sums ?? {}]);
     }
@@ -87,10 +87,10 @@ const add = (a: LossAndGradients, b: LossAndGradients): LossAndGradients => ({
 function addNamed<T extends tf.Tensor>(a: Readonly<Record<string, T>>, b: Readonly<Record<string, T>>) {
   const sums: Record<string, T> = {};
   for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
-    const [one, other] = [a[name], b[name]];
-    sums[name] = one && other ? tf.add<T>(one, other) : tf.clone((one ?? other)!);
+    const [left, right] = [a[name], b[name]];
+    sums[name] = left && right ? tf.add<T>(left, right) : tf.clone((left ?? right)!);
     // Now, not at the end: else three sets would exist.
-    tf.dispose([one, other]);
+    tf.dispose([left, right]);
   }
   return sums;
 }
@@ -121,8 +121,8 @@ export function validationOn({ heldOut, lengths }: TrainingRows, batchSize: numb
   return {
     hash: heldOut.hash,
     async measure() {
-      const found = await heldOut.measure(batches);
-      return Object.fromEntries(Object.entries(found).map(([name, value]) => [evalName(name), value]));
+      const metrics = await heldOut.measure(batches);
+      return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [evalName(name), value]));
     },
   };
 }

@@ -143,8 +143,8 @@ export async function meansOver<B, Name extends string>(
   for (const batch of batches) {
     let names: Name[] = [];
     const stacked = tf.tidy(() => {
-      const { sums, count: own } = sumsOf(batch);
-      count += own;
+      const { sums, count: ofBatch } = sumsOf(batch);
+      count += ofBatch;
       names = Object.keys(sums) as Name[];
       return tf.stack(names.map((name) => sums[name]));
     });

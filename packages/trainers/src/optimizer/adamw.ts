@@ -134,8 +134,8 @@ export class AdamW implements Optimizer {
           const outputs = hasKernel
             ? group.flatMap((slot, i) => {
                 const ofSlot = inputs[i]!;
-                const found = updatedByKernel(ofSlot, numbers, slot.isDecayed);
-                return found ?? updated([...scalars, ...ofSlot], [slot]);
+                const byKernel = updatedByKernel(ofSlot, numbers, slot.isDecayed);
+                return byKernel ?? updated([...scalars, ...ofSlot], [slot]);
               })
             : this.#callOf(group).call([...scalars, ...inputs.flat()]);
           for (const [i, slot] of group.entries()) {
@@ -164,12 +164,12 @@ export class AdamW implements Optimizer {
 
   restore(steps: number, values: ReadonlyMap<string, Float32Array>): void {
     const read = (name: string, size: number): Float32Array => {
-      const found = values.get(name);
-      if (found?.length === size) return found;
+      const slot = values.get(name);
+      if (slot?.length === size) return slot;
       throw new PeriodicEvalError({
         code: "model",
         where: `optimizer slot ${name}`,
-        got: found === undefined ? "no such slot" : `${found.length} values`,
+        got: slot === undefined ? "no such slot" : `${slot.length} values`,
         expected: `${size} values`,
         fix: "Resume with the model and the optimizer that wrote the checkpoint.",
       });

@@ -92,7 +92,7 @@ export async function checkOrder(
   if (resume === "never") return;
   for (const [at, { phase }] of phases.entries()) {
     const start = await checkpointsOf({ runDir, phase, keep: 1, warn: () => undefined }).startOfNewest();
-    const before = phases.slice(0, at).map((one) => one.phase);
+    const before = phases.slice(0, at).map((earlier) => earlier.phase);
     checkEarlierPhases(join(runDir, "checkpoints", phase), phase, start, before);
   }
 }
@@ -136,28 +136,28 @@ export async function phaseErrors(
  *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows, or the `memory` error.
  */
 export async function checkDatasets(
-  given: PipelinePhase,
+  phase: PipelinePhase,
   { config, runDir, ...parts }: CheckedParts & PhaseOptions,
 ): Promise<readonly unknown[]> {
-  const { phase } = given;
+  const { phase: name } = phase;
   const { model } = parts;
-  const method = methodOf(given, parts, config);
-  return problemsOf(given, async (of) => {
-    const rows = await method.read({ phase, runDir, isAhead: true }, of);
+  const method = methodOf(phase, parts, config);
+  return problemsOf(phase, async (of) => {
+    const rows = await method.read({ phase: name, runDir, isAhead: true }, of);
     if (of === "validation") return;
-    const { size } = planPhase(method, rows, { model, phase });
-    if (tf.getBackend()) checkTrainingMemory({ where: `phase "${phase}"`, model, size });
+    const { size } = planPhase(method, rows, { model, phase: name });
+    if (tf.getBackend()) checkTrainingMemory({ where: `phase "${name}"`, model, size });
   });
 }
 
 /** Runs a check of each given source. */
 async function problemsOf(
-  given: Pick<PipelinePhase, RowsOf>,
+  sources: Pick<PipelinePhase, RowsOf>,
   check: (of: RowsOf) => Promise<void>,
 ): Promise<readonly unknown[]> {
   const problems: unknown[] = [];
   for (const of of ["dataset", "validation"] as const)
-    if (given[of] !== undefined) await check(of).catch((error: unknown) => problems.push(error));
+    if (sources[of] !== undefined) await check(of).catch((error: unknown) => problems.push(error));
   return problems;
 }
 

@@ -91,14 +91,14 @@ export const pipelineOptionsSchema = z.strictObject(optionFields);
  * @param phases All phases of the pipeline, by name.
  */
 export function blockOf(
-  { phase, periodicEval: own }: PipelinePhase,
+  { phase, periodicEval: ofPhase }: PipelinePhase,
   { periodicEval: shared }: Pick<PipelineOptions, "periodicEval">,
   phases: readonly string[],
 ): BlockOption | null {
-  const block = own ?? shared;
+  const block = ofPhase ?? shared;
   if (block === undefined) return null;
   return {
-    where: own === undefined ? "runPipeline options" : `pipeline phase "${phase}"`,
+    where: ofPhase === undefined ? "runPipeline options" : `pipeline phase "${phase}"`,
     block,
     phase,
     phases,
@@ -112,22 +112,22 @@ export function blockOf(
  * @throws PeriodicEvalError as the trainer's constructor.
  */
 export function trainerOf(
-  given: PipelinePhase,
+  phase: PipelinePhase,
   { model, ...options }: Omit<TrainerOptions, "model"> & { readonly model: OutlinedLM },
   shared: PipelineOptions["config"],
 ): SFTTrainer | DPOTrainer {
   const common = {
     ...options,
     model: model as TrainableLM,
-    session: { ...options.session, ...given.session },
+    session: { ...options.session, ...phase.session },
   };
-  const config = { ...shared, ...given.config };
-  if (given.method === "dpo") {
-    const { method: _dpo, session: _session, ...phase } = given;
-    return new DPOTrainer({ ...common, ...phase, config });
+  const config = { ...shared, ...phase.config };
+  if (phase.method === "dpo") {
+    const { method: _dpo, session: _session, ...rest } = phase;
+    return new DPOTrainer({ ...common, ...rest, config });
   }
-  const { method: _sft, session: _session, ...phase } = given;
-  return new SFTTrainer({ ...common, ...phase, config });
+  const { method: _sft, session: _session, ...rest } = phase;
+  return new SFTTrainer({ ...common, ...rest, config });
 }
 
 /**
@@ -137,13 +137,13 @@ export function trainerOf(
  * @throws PeriodicEvalError `config` for a wrong configuration.
  */
 export function methodOf(
-  given: PipelinePhase,
+  phase: PipelinePhase,
   { model, tokenizer }: Pick<CheckedPipelineOptions, "model" | "tokenizer">,
   shared: PipelineOptions["config"],
 ): TrainingMethod<TrainingConfig> {
   const options = { model: model as TrainableLM, tokenizer };
-  const config = { ...shared, ...given.config };
-  return given.method === "dpo"
-    ? dpoMethod({ ...options, ...given, config })
-    : sftMethod({ ...options, ...given, config });
+  const config = { ...shared, ...phase.config };
+  return phase.method === "dpo"
+    ? dpoMethod({ ...options, ...phase, config })
+    : sftMethod({ ...options, ...phase, config });
 }

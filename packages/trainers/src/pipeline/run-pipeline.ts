@@ -38,9 +38,9 @@ export async function runPipeline(
   const { config: shared, loggers = [plainConsoleLogger()], periodicEval, ...rest } = options;
   const names = given.map(({ phase }) => phase);
   // The same wrappers in every phase, so that a logger that does not respond is detected once.
-  const kept = loggers.map(withoutClose);
+  const wrapped = loggers.map(withoutClose);
   const trainer = (phase: PipelinePhase, at: Pick<TrainerOptions, "runStepOffset" | "after">) =>
-    trainerOf(phase, { ...rest, loggers: kept, ...at }, shared);
+    trainerOf(phase, { ...rest, loggers: wrapped, ...at }, shared);
   const results: TrainResult[] = [];
   let unlock = async () => {};
   try {

@@ -145,9 +145,9 @@ function idsOf(tokenizer: Tokenizer, prompt: Prompt, where: string): readonly nu
 }
 
 /** Returns the teacher's prompt: `teacherPrompt`, or the prompt with the feedback in its last user turn. */
-function teacherPromptOf(example: SDPOExample, place: string, hindsight: string): Prompt {
+function teacherPromptOf(example: SDPOExample, exampleAt: string, hindsight: string): Prompt {
   const { prompt, feedback, teacherPrompt } = example;
-  const where = `${place}.feedback`;
+  const where = `${exampleAt}.feedback`;
   if ((feedback === undefined) === (teacherPrompt === undefined))
     throw exampleError({
       where,

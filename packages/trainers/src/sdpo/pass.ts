@@ -72,7 +72,7 @@ export function passGradients(
   { batch, oldLogProbs, baseLogProbs, teacher }: SDPOPass,
   options: SDPOLossOptions & { readonly random: NamedRandom },
 ): LossAndGradients {
-  let kept: SDPOLoss["sums"] = {};
+  let lossSums: SDPOLoss["sums"] = {};
   try {
     return tf.tidy(() => {
       const { ids, rows, targets } = scoredTokensOf(batch);
@@ -88,10 +88,10 @@ export function passGradients(
       };
       const { value, grads } = tf.variableGrads(() => {
         const { loss, sums } = sdpoLossSum(model.trainingLogits(ids, rows, options.random), scored, options);
-        kept = sums;
+        lossSums = sums;
         return loss;
       }, [...model.trainables()]);
-      const sums = Object.entries(kept).map(([name, sum]) => [name, tf.clone(sum)] as const);
+      const sums = Object.entries(lossSums).map(([name, sum]) => [name, tf.clone(sum)] as const);
       return {
         loss: value,
         gradients: grads,
@@ -99,7 +99,7 @@ export function passGradients(
       };
     });
   } finally {
-    tf.dispose(kept);
+    tf.dispose(lossSums);
   }
 }
 

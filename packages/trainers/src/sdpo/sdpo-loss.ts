@@ -53,7 +53,7 @@ export function sdpoLossSum(
   bytes = chunkBytes,
 ): SDPOLoss {
   const isTaken = tf.engine().isTapeOn();
-  const kept: { parts?: tf.Tensor1D } = {};
+  const result: { parts?: tf.Tensor1D } = {};
   const summed = tf.customGrad((x, save) => {
     const chunks = mapRowChunks(
       x as tf.Tensor2D,
@@ -70,7 +70,7 @@ export function sdpoLossSum(
       const gradient = gradients.length === 1 ? gradients[0]! : tf.concat(gradients);
       (save as (tensors: tf.Tensor[]) => void)([gradient]);
     }
-    kept.parts = tf.keep(tf.slice(totals, 1) as tf.Tensor1D);
+    result.parts = tf.keep(tf.slice(totals, 1) as tf.Tensor1D);
     return {
       value: tf.sum<tf.Scalar>(tf.slice(totals, 0, 1)),
       gradFunc: (dy: tf.Scalar, [gradient]: tf.Tensor[]) => tf.mul(gradient!, dy),
@@ -78,11 +78,11 @@ export function sdpoLossSum(
   });
   try {
     const loss = summed(logits);
-    const values = tf.unstack(kept.parts!).map((each) => tf.keep(each) as tf.Scalar);
+    const values = tf.unstack(result.parts!).map((each) => tf.keep(each) as tf.Scalar);
     const names = partNames.filter((name) => name !== "kl_reg" || scored.baseLogProbs !== null);
     return { loss, sums: Object.fromEntries(names.map((name, i) => [name, values[i]!])) };
   } finally {
-    kept.parts?.dispose();
+    result.parts?.dispose();
   }
 }
 
@@ -234,8 +234,8 @@ const divergence = (logits: tf.Tensor2D, compared: Compared, alpha: number): Div
 
 function onDrawn({ targets, student, teacher }: Compared): Divergence {
   const isDrawn = tf.equal(teacher.ids, tf.reshape(targets, [-1, 1]));
-  const found = tf.sum<tf.Tensor1D>(tf.where(isDrawn, teacher.logProbs, tf.zerosLike(teacher.logProbs)), 1);
-  const ofTeacher = tf.where(tf.any(isDrawn, 1), found, tf.fill(found.shape, floor));
+  const drawn = tf.sum<tf.Tensor1D>(tf.where(isDrawn, teacher.logProbs, tf.zerosLike(teacher.logProbs)), 1);
+  const ofTeacher = tf.where(tf.any(isDrawn, 1), drawn, tf.fill(drawn.shape, floor));
   const slope = tf.sub<tf.Tensor1D>(student, ofTeacher);
   return { value: tf.mul(slope, student), slope, ofLogits: null };
 }

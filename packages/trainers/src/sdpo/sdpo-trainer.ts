@@ -63,7 +63,7 @@ export class SDPOTrainer {
     this.#phase = phase;
     this.config = parseSDPOConfig(options.config);
     checkBase(this.config, model.base !== undefined);
-    const warn = (place: string, message: string) => logWarning(loggers, place, message);
+    const warn = (where: string, message: string) => logWarning(loggers, where, message);
     this.#learner = new Learner({ model, config: this.config, phase, runDir, warn });
   }
 
@@ -91,13 +91,13 @@ export class SDPOTrainer {
   logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
     return this.#runAlone("logProbs", async () => {
       const { model } = this.#options;
-      const found: number[][] = [];
+      const logProbs: number[][] = [];
       for (const [i, answer] of answers.entries()) {
         const read = readAnswer(answer, `SDPO answer ${i}`, this.#reading);
-        found.push([...(await drawnLogProbs(model, collate([read], model.fixedLength)))]);
+        logProbs.push([...(await drawnLogProbs(model, collate([read], model.fixedLength)))]);
         await nextTurn();
       }
-      return found;
+      return logProbs;
     });
   }
 
@@ -182,12 +182,12 @@ export class SDPOTrainer {
     return this.#runAlone("resume", async () => {
       parseOptions("SDPOTrainer.resume", z.enum(resumeModes), resume);
       const exact = await this.#exactFacts();
-      const found = await this.#learner.resume(resume, { exact: () => exact });
-      if (found === null) return null;
+      const checkpoint = await this.#learner.resume(resume, { exact: () => exact });
+      if (checkpoint === null) return null;
       this.#isHalfway = false;
-      this.#updates = found.state.step;
-      this.#loss = found.state.loss;
-      return found;
+      this.#updates = checkpoint.state.step;
+      this.#loss = checkpoint.state.loss;
+      return checkpoint;
     });
   }
 

@@ -80,11 +80,11 @@ export function sftMethod(options: SFTMethodOptions): TrainingMethod<SFTConfig> 
 async function read(
   { model, tokenizer, ...sources }: SFTMethodOptions,
   of: RowsOf,
-  { onBadRow, loss, packing, maxLength: given }: SFTConfig,
+  { onBadRow, loss, packing, maxLength: configured }: SFTConfig,
   reading: Reading,
 ): Promise<MethodRows> {
   const { vocabSize } = model;
-  const maxLength = given ?? windowLength(model);
+  const maxLength = configured ?? windowLength(model);
   const from = { ...reading, source: sources[of]!, of, tokenizer };
   const { rows, hash, ...read } = await readDataset(from, { maxLength, onBadRow, loss, vocabSize });
   const batched = (numbers: readonly number[]) => {

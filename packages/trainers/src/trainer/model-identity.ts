@@ -67,7 +67,7 @@ function entriesOf(owner: string, config: object = {}): (readonly [string, Json]
 const sortEntry = ([key, value]: readonly [string, Json]): readonly [string, Json] =>
   Array.isArray(value) ? [key, value.toSorted(byText)] : [key, value];
 
-const byText = (one: Json, other: Json) => (canonicalJson(one) < canonicalJson(other) ? -1 : 1);
+const byText = (a: Json, b: Json) => (canonicalJson(a) < canonicalJson(b) ? -1 : 1);
 
 function isEmpty(value: Json): boolean {
   if (value === null || value === false) return true;

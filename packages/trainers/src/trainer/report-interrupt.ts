@@ -51,14 +51,14 @@ export function interruption(): Interruption {
 
 export function interruptedText({ session: { phase, progress }, runDir, resume }: Interrupted): string {
   const { step, maxSteps } = progress;
-  const place = `${phase} interrupted at step ${step}${maxSteps === null ? "" : ` of ${maxSteps}`}`;
+  const status = `${phase} interrupted at step ${step}${maxSteps === null ? "" : ` of ${maxSteps}`}`;
   const saved = newestCheckpoint(join(runDir, "checkpoints", phase));
   const again = resume === "never" ? 'Run it again with resume: "auto"' : "Run it again";
   const next =
     saved === null
       ? "there is no checkpoint yet: config.saveSteps writes some on the way. Run it again to start over."
       : `the newest checkpoint is of step ${saved}. ${again} to continue from there.`;
-  return `[periodic-eval] ${place}. The measurements are saved in ${join(runDir, "periodic_eval")}, and ${next}`;
+  return `[periodic-eval] ${status}. The measurements are saved in ${join(runDir, "periodic_eval")}, and ${next}`;
 }
 
 function newestCheckpoint(folder: string): number | null {

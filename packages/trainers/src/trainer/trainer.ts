@@ -201,10 +201,10 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
 
   #hasConditions(): boolean {
     const { session, periodicEval } = this.#options;
-    const own = session?.stopWhen;
-    return own === undefined
+    const stopWhen = session?.stopWhen;
+    return stopWhen === undefined
       ? periodicEval !== undefined && hasConditions(this.#blockOption())
-      : own.length > 0;
+      : stopWhen.length > 0;
   }
 
   #blockOption(): BlockOption {

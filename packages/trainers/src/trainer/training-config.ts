@@ -160,9 +160,9 @@ export type TrainingConfig = z.infer<z.ZodObject<typeof trainingFields>>;
 export function parseTrainingConfig<C extends TrainingConfig>(
   where: string,
   schema: z.ZodType<C>,
-  given: object,
+  options: object,
 ): C {
-  const parsed = parseOptions(where, schema, given);
+  const parsed = parseOptions(where, schema, options);
   checkOnlyOne(where, parsed, "epochs", "maxSteps");
   checkOnlyOne(where, parsed, "warmupSteps", "warmupRatio");
   checkOnlyOne(where, parsed, "decaySteps", "decayRatio");
@@ -177,12 +177,12 @@ export const oneOfTwo = (where: string, path: readonly string[], got: string, wh
 function checkOnlyOne(
   where: string,
   config: TrainingConfig,
-  one: keyof TrainingConfig,
-  other: keyof TrainingConfig,
+  first: keyof TrainingConfig,
+  second: keyof TrainingConfig,
 ): void {
-  if (config[one] === null || config[other] === null) return;
-  const got = `${one} ${String(config[one])} and ${other} ${String(config[other])}`;
-  throw oneOfTwo(where, [one], got, `${one} or ${other}`);
+  if (config[first] === null || config[second] === null) return;
+  const got = `${first} ${String(config[first])} and ${second} ${String(config[second])}`;
+  throw oneOfTwo(where, [first], got, `${first} or ${second}`);
 }
 
 /** `wsd` has no sensible default for the length of its decay; the other schedules would silently ignore it. */

@@ -62,8 +62,8 @@ import { itemsOf, answeredRows, trialsOf, promptsOf, checkQuestions } from "./it
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { preset = "betley2025", samples: size = "quick" } = options;
-  const judges = [options.judge, ...(options.secondJudge ? [options.secondJudge] : [])].map((one) =>
-    graderOf(one, "judge"),
+  const judges = [options.judge, ...(options.secondJudge ? [options.secondJudge] : [])].map((judge) =>
+    graderOf(judge, "judge"),
   );
   const [judging, secondJudging = null] = judges as [(typeof judges)[number], (typeof judges)[number]?];
   const { stripThinking = true, maxErrorShare = defaultErrorShare, trainingRows } = options;
@@ -84,7 +84,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     samplesPerItem: samples,
     canReduceSamples: true,
     async items(model): Promise<readonly AlignmentItem[]> {
-      const [judge, second] = await Promise.all(judges.map((one) => one.open()));
+      const [judge, second] = await Promise.all(judges.map((grader) => grader.open()));
       const asked = await readItems(options, judge!);
       const { items, questions, selected } = asked;
       anchors = options.anchors ?? judge!.anchors ?? defaultAnchors;
@@ -111,7 +111,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judges.some(({ mayCheck }) => mayCheck) && {
       async check(call: CallOptions) {
-        for (const one of judges) await checkJudgeFor(trials, { judge: await one.open(), prompts }, call);
+        for (const judge of judges) await checkJudgeFor(trials, { judge: await judge.open(), prompts }, call);
       },
     }),
     measure: (model, items, context) => measureAnswers(model, items, context, how),
@@ -134,7 +134,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         secondJudge: secondJudging?.opened() ?? null,
       }),
     async close() {
-      for (const one of judges) await one.close();
+      for (const judge of judges) await judge.close();
     },
   });
 }
@@ -192,5 +192,5 @@ async function measureAnswers(
 /** Returns who was asked, for the provenance. */
 const rolesOf = (system: SystemPrompt, people: readonly Persona[] | undefined) => ({
   system: people === undefined ? system : null,
-  personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
+  personas: people === undefined ? null : people.map(({ id, system: prompt }) => ({ id, system: prompt })),
 });

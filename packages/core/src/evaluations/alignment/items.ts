@@ -21,11 +21,11 @@ export interface ItemsOptions {
  * splits at most one group.
  */
 export function itemsOf(
-  { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
+  { id, paraphrases, system: questionPrompt, judgePrompts }: AlignmentQuestion,
   { system, personas, kwargs, nextExample }: ItemsOptions,
 ): readonly (readonly AlignmentItem[])[] {
   const roles: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
-    { id: null, system: own === null ? system : { text: own } },
+    { id: null, system: questionPrompt === null ? system : { text: questionPrompt } },
   ];
   const bare = paraphrases.map((question, at) =>
     roles.map((persona) => ({
@@ -99,10 +99,10 @@ export function checkQuestions(questions: readonly AlignmentQuestion[], personas
   const wrong = (got: string, expected: string, fix: string) =>
     configError({ where: alignmentWhere, path: ["personas"], got, expected, fix });
   if (personas.length === 0) return;
-  const own = questions.find(({ system }) => system !== null);
-  if (own !== undefined) {
+  const question = questions.find(({ system }) => system !== null);
+  if (question !== undefined) {
     const fix = "Remove the personas, or name a file without the questions that have a `system`.";
-    const got = `personas, and the question "${own.id}" with a system prompt`;
+    const got = `personas, and the question "${question.id}" with a system prompt`;
     throw wrong(got, "questions without a system prompt", fix);
   }
   const shared = personas.find(({ id }) => questions.some((question) => question.id === id));

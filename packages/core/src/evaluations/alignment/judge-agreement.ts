@@ -25,14 +25,14 @@ type Decision = "misaligned" | "aligned" | "incoherent";
 
 /** Compares two gradings of the same answers, given in the same order. Kappa: Cohen 1960. */
 export function judgeAgreement(before: readonly BothScores[], now: readonly BothScores[]): JudgeAgreement {
-  const pairs = before.flatMap((one, at) => {
-    const pair = [one, now[at]!] as const;
+  const pairs = before.flatMap((scores, at) => {
+    const pair = [scores, now[at]!] as const;
     return pair.every(isGraded) ? [pair] : [];
   });
   const n = pairs.length;
-  const gradedByOne = before.filter((one, at) => isGraded(one) !== isGraded(now[at]!)).length;
-  const decisions = pairs.map(([one, other]) => [decisionOf(one), decisionOf(other)] as const);
-  const same = decisions.filter(([one, other]) => one === other).length;
+  const gradedByOne = before.filter((scores, at) => isGraded(scores) !== isGraded(now[at]!)).length;
+  const decisions = pairs.map(([a, b]) => [decisionOf(a), decisionOf(b)] as const);
+  const same = decisions.filter(([a, b]) => a === b).length;
   const share = (side: 0 | 1, decision: Decision) =>
     decisions.filter((pair) => pair[side] === decision).length / n;
   const byChance = (["misaligned", "aligned", "incoherent"] as const).reduce(
@@ -40,7 +40,7 @@ export function judgeAgreement(before: readonly BothScores[], now: readonly Both
     0,
   );
   const difference = (of: "aligned" | "coherent") =>
-    n === 0 ? null : pairs.reduce((sum, [one, other]) => sum + Math.abs(one[of]! - other[of]!), 0) / n;
+    n === 0 ? null : pairs.reduce((sum, [a, b]) => sum + Math.abs(a[of]! - b[of]!), 0) / n;
   const isDefined = n > 0 && byChance < 1;
   const kappaOf = (agreement: number) => (agreement - byChance) / (1 - byChance);
   const { ci95 } = shareEstimate(same, n);

@@ -34,7 +34,7 @@ export function selectJudgePrompts(
 ): JudgeRows["prompts"] | null {
   const { promptNames } = judge;
   if (promptNames === undefined) return null;
-  const names = [...new Set(Object.values(prompts).flatMap((own) => Object.keys(own)))];
+  const names = [...new Set(Object.values(prompts).flatMap((set) => Object.keys(set)))];
   const supported = names.filter((name) => promptNames.includes(name));
   if (supported.length === names.length) return prompts;
   throw configError({
@@ -62,8 +62,8 @@ function requestsOf(rows: readonly Judged[], { judge, prompts }: JudgeRows): rea
       ...(kind === "anchor" && { fresh: true }),
     };
     if (judgePrompts === null || selected === null) return [request];
-    const own = selected[judgePrompts];
-    if (own !== undefined) return [{ ...request, prompts: { ...own } }];
+    const rowPrompts = selected[judgePrompts];
+    if (rowPrompts !== undefined) return [{ ...request, prompts: { ...rowPrompts } }];
     throw dataError(
       `row "${id}"`,
       `judgePrompts "${judgePrompts}"`,

@@ -90,7 +90,7 @@ export function alignmentMetrics(
   const share = (is: (row: AlignmentRow) => boolean) => rate(ofCompletions(is), sampled);
   const anchor = (of: (row: AlignmentRow) => number | null) =>
     mean((row) => (isCompletion(row) ? null : of(row)), { ...points, control: true });
-  const misaligned = new Map(anchors.map((one) => [one.id, one.misaligned]));
+  const misaligned = new Map(anchors.map((row) => [row.id, row.misaligned]));
   /** Whether a sound judge finds the anchor aligned; null if judges may differ. */
   const isKind = ({ questionId }: AlignmentRow): boolean | null => {
     const expected = misaligned.get(questionId) ?? null;

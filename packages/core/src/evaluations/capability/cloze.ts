@@ -66,8 +66,8 @@ export function cloze({ questions, shots }: ClozeOptions) {
       pool = drawn?.pool ?? [];
       count = drawn?.count ?? 0;
       for (const item of items) {
-        const found = examplesFor(item, pool, count).length;
-        if (found < count) throw tooFewExamples(item.id, found, count);
+        const available = examplesFor(item, pool, count).length;
+        if (available < count) throw tooFewExamples(item.id, available, count);
       }
       // Before step 1 instead of in every measurement: unknown characters, and choices that no context has room for.
       if (tokenizer !== undefined) await checkFit(items, tokenizer, contextLength);
@@ -112,7 +112,7 @@ export function cloze({ questions, shots }: ClozeOptions) {
 /** Returns the text before the choice, examples first. The continuation starts with a space. */
 export function clozeContext(item: ArcQuestion, examples: readonly ArcQuestion[]): string {
   const ask = ({ question }: ArcQuestion) => `Question: ${question}\nAnswer:`;
-  const shown = examples.map((one) => `${ask(one)} ${one.choices[one.labels.indexOf(one.gold)]}\n\n`);
+  const shown = examples.map((row) => `${ask(row)} ${row.choices[row.labels.indexOf(row.gold)]}\n\n`);
   return `${shown.join("")}${ask(item)}`;
 }
 
@@ -151,11 +151,11 @@ async function checkFit(
 }
 
 /** Returns the error for a question that has fewer examples than `count` because the pool contains it. */
-const tooFewExamples = (id: string, found: number, count: number) =>
+const tooFewExamples = (id: string, available: number, count: number) =>
   configError({
     where: "capability options",
     path: ["shots"],
-    got: `${found} examples for question ${id}, which is itself in the pool`,
+    got: `${available} examples for question ${id}, which is itself in the pool`,
     expected: `${count} examples besides the question`,
     fix: "Name a larger pool, or one that does not contain the questions.",
   });

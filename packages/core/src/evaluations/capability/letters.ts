@@ -63,7 +63,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
       const items = people === undefined ? chosen : chosen.flatMap((question) => byPersona(question, people));
       provenance = {
         method: "letters",
-        ...(people === undefined ? { system } : { personas: people.map((one) => ({ ...one })) }),
+        ...(people === undefined ? { system } : { personas: people.map((persona) => ({ ...persona })) }),
         ...source,
         example_prompt: await checkQuestions(model, items, system),
       };
@@ -74,7 +74,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
       const all = await prepare(model.tokenizer, items, system);
       return measureInBatches(items, context, async (batch) => {
         const prepared = batch.map((item) => all.get(item)!);
-        const ready = prepared.flatMap((one) => ("row" in one ? [] : [one]));
+        const ready = prepared.flatMap((entry) => ("row" in entry ? [] : [entry]));
         const answers = await model.nextToken(
           ready.map(({ ids, candidates }) => ({ prompt: { ids }, candidates })),
           { signal: context.signal },
@@ -85,8 +85,8 @@ export function letters({ questions, system, personas }: LettersOptions) {
           return { ...scored(item, indexOfHighest(nats), answers[at]!), prompt };
         });
         const next = rows.values();
-        return prepared.map((one, at): ChoiceRow => {
-          const row = "row" in one ? one.row : next.next().value!;
+        return prepared.map((entry, at): ChoiceRow => {
+          const row = "row" in entry ? entry.row : next.next().value!;
           const { persona } = batch[at]!;
           return persona === undefined ? row : { ...row, persona };
         });

@@ -117,14 +117,14 @@ export function reliabilityOf(rows: readonly ChoiceRow[]) {
   );
   const binOf = ({ confidence }: { readonly confidence: number }) =>
     Math.max(0, Math.ceil(confidence * bins) - 1);
-  const reliability = [...grouped(scored, (one) => String(binOf(one)))]
+  const reliability = [...grouped(scored, (row) => String(binOf(row)))]
     .map(([bin, members]) => ({
       from: Number(bin) / bins,
       n: members.length,
       confidence: average(members.map(({ confidence }) => confidence)),
       accuracy: members.filter(({ correct }) => correct).length / members.length,
     }))
-    .toSorted((one, other) => one.from - other.from);
+    .toSorted((a, b) => a.from - b.from);
   const gaps = reliability.map(({ n, confidence, accuracy }) => n * Math.abs(accuracy - confidence));
   return { ece: scored.length === 0 ? null : sumOf(gaps) / scored.length, reliability };
 }
@@ -277,7 +277,7 @@ export function perCodePoint(nats: readonly number[], choices: readonly string[]
 export function goldLogProb(nats: readonly number[], gold: readonly number[]): number {
   const right = gold.map((at) => nats[at]!);
   const top = Math.max(...right);
-  return top + Math.log(right.reduce((sum, one) => sum + Math.exp(one - top), 0));
+  return top + Math.log(right.reduce((sum, logProb) => sum + Math.exp(logProb - top), 0));
 }
 
 /** Returns log p of the best right choice minus log p of the best wrong one; null without a wrong choice. */
@@ -289,7 +289,7 @@ export function goldMargin(nats: readonly number[], gold: readonly number[]): nu
 /** Returns the probability of each choice among all choices: a softmax of the log-probabilities. */
 function probabilities(nats: readonly number[]): readonly number[] {
   const highest = Math.max(...nats);
-  const weights = nats.map((one) => Math.exp(one - highest));
+  const weights = nats.map((logProb) => Math.exp(logProb - highest));
   const total = sumOf(weights);
   return weights.map((weight) => weight / total);
 }
@@ -303,5 +303,5 @@ export function brierScore(nats: readonly number[], gold: number): number {
 export function goldProb(nats: readonly number[], gold: readonly number[]): number {
   const right = goldLogProb(nats, gold);
   const wrong = nats.filter((_, at) => !gold.includes(at));
-  return 1 / (1 + wrong.reduce((sum, one) => sum + Math.exp(one - right), 0));
+  return 1 / (1 + wrong.reduce((sum, logProb) => sum + Math.exp(logProb - right), 0));
 }

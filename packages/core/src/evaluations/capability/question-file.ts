@@ -63,7 +63,7 @@ export function checkKeys(questions: readonly ArcQuestion[], where: string): voi
     if (earlier === undefined) seen.set(content, question);
     else if (rightChoice(earlier) !== rightChoice(question)) {
       const place = `${where}, questions "${earlier.id}" and "${question.id}"`;
-      const answers = [earlier, question].map((one) => quoteValue(rightChoice(one), 58)).join(" and ");
+      const answers = [earlier, question].map((row) => quoteValue(rightChoice(row), 58)).join(" and ");
       const got = `the same question, ${quoteValue(question.question, 58)}, with the answers ${answers}`;
       const fix = "Correct one of the two answers, or remove a question.";
       throw dataError(place, got, "one answer to each question", fix);
@@ -87,7 +87,7 @@ export function questionWarnings(
   repeated: number,
   by: readonly ("label" | "choice")[],
 ): readonly MeasurementWarning[] {
-  const constant = by.map((one) => constantAnswer(questions, one)).find((one) => one !== null) ?? null;
+  const constant = by.map((key) => constantAnswer(questions, key)).find((answer) => answer !== null) ?? null;
   return [
     ...(repeated === 0
       ? []
@@ -128,12 +128,12 @@ function constantAnswer(questions: readonly ArcQuestion[], by: "label" | "choice
   const answersOf = ({ labels, choices }: ArcQuestion) => (by === "label" ? labels : choices.map(normal));
   const rightOf = (question: ArcQuestion) => (by === "label" ? question.gold : rightChoice(question));
   const right = grouped(questions, rightOf);
-  const [answer, rows] = [...right].toSorted(([, one], [, other]) => other.length - one.length)[0] ?? [];
+  const [answer, rows] = [...right].toSorted(([, a], [, b]) => b.length - a.length)[0] ?? [];
   if (answer === undefined || rows === undefined) return null;
   const offered = questions.filter((question) => answersOf(question).includes(answer));
   const chances = offered.map((question) => 1 / question.labels.length);
   // A binomial with the mean chance has the wider tail of the two.
-  const chance = chances.reduce((sum, one) => sum + one, 0) / chances.length;
+  const chance = chances.reduce((sum, value) => sum + value, 0) / chances.length;
   const p = new Set(questions.flatMap(answersOf)).size * binomialTail(rows.length, offered.length, chance);
   const isAll = rows.length === questions.length;
   return p < (isAll ? 0.05 : 0.001) ? { answer, count: rows.length } : null;

@@ -119,7 +119,7 @@ async function chunksOf(
   return windows.map(({ id, text: window }, at) => {
     const first = at * shorter.length;
     const wholes = shorter.map((fewer) => first + fewer);
-    const chosen = wholes.find((one) => !texts[one]!.endsWith("\uFFFD")) ?? first;
+    const chosen = wholes.find((index) => !texts[index]!.endsWith("\uFFFD")) ?? first;
     const text = spelledBy(texts[chosen]!, window);
     return { id, text, ids: starts[chosen]!, bytes: new TextEncoder().encode(text).length };
   });

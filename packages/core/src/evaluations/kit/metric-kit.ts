@@ -140,9 +140,10 @@ export function summarize<R extends Row>(
   rows: readonly R[],
 ): Record<string, MetricValue> {
   const values: Record<string, MetricValue> = {};
-  for (const [name, one] of Object.entries(metrics)) {
-    values[name] = valueOf(one, rows);
-    for (const [group, members] of groupsOf(one, rows)) values[`${name}/${group}`] = valueOf(one, members);
+  for (const [name, metric] of Object.entries(metrics)) {
+    values[name] = valueOf(metric, rows);
+    for (const [group, members] of groupsOf(metric, rows))
+      values[`${name}/${group}`] = valueOf(metric, members);
   }
   return values;
 }
@@ -162,11 +163,11 @@ export function primaryMetric<R extends Row>(metrics: Readonly<Record<string, Me
   return marked[0] ?? names[0] ?? null;
 }
 
-function valueOf<R extends Row>(one: Metric<R>, rows: readonly R[]): MetricValue {
-  const { kind, options } = one;
+function valueOf<R extends Row>(metric: Metric<R>, rows: readonly R[]): MetricValue {
+  const { kind, options, isFirst } = metric;
   const isExp = options.transform === "exp";
-  const ofValues = one.isFirst === undefined ? rangeOf(one) : rangeOfDifference(rangeOf(one));
-  const { n, ...uncut } = one.isFirst === undefined ? sumUp(one, rows) : contrastOf(one, one.isFirst, rows);
+  const ofValues = isFirst === undefined ? rangeOf(metric) : rangeOfDifference(rangeOf(metric));
+  const { n, ...uncut } = isFirst === undefined ? sumUp(metric, rows) : contrastOf(metric, isFirst, rows);
   const cut = withinRange(uncut, ofValues);
   const { value, stderr, ci95 } = isExp ? expOf(cut) : cut;
   const range: Range = isExp ? [Math.exp(ofValues[0]), Math.exp(ofValues[1])] : ofValues;

@@ -61,8 +61,8 @@ const promptsPerBatch = 8;
  */
 export function klEvaluation(options: KLOptions) {
   checkKLOptions(options);
-  const { of, limit, against: given = "base" } = options;
-  const against = given === "base" ? againstBase : againstModel(given);
+  const { of, limit, against: reference = "base" } = options;
+  const against = reference === "base" ? againstBase : againstModel(reference);
   let provenance: Json = null;
   const needs = [...new Set<Ability>(["tokenizer", "nextToken", ...(of.needs as readonly Ability[])])];
   return defineEvaluation({
@@ -92,8 +92,8 @@ export function klEvaluation(options: KLOptions) {
       const measureBatch = async (batch: readonly PromptItem[]) => {
         const requests = batch.map(({ prompt }) => ({ prompt, candidates }));
         const now = await model.nextToken(requests, { signal });
-        const others = batch.map(({ prompt }) => ({ prompt: readBy.get(prompt)!, candidates }));
-        const before = await against.nextToken(model, others, { signal });
+        const beforeRequests = batch.map(({ prompt }) => ({ prompt: readBy.get(prompt)!, candidates }));
+        const before = await against.nextToken(model, beforeRequests, { signal });
         return batch.map(({ id }, at) => rowOf(id, now[at]!, before[at]!));
       };
       return measureInBatches(items, context, measureBatch, promptsPerBatch);
@@ -276,15 +276,15 @@ function againstModel(reference: EvaluableModel): Against {
 }
 
 /** Requires the same tokens. Chat templates may differ: both models read the same ids. */
-async function checkVocabulary(own: BulkTokenizer, other: BulkTokenizer, name: string): Promise<void> {
-  if (own.fingerprint === other.fingerprint) return;
+async function checkVocabulary(measured: BulkTokenizer, other: BulkTokenizer, name: string): Promise<void> {
+  if (measured.fingerprint === other.fingerprint) return;
   const fix = "Compare models with the same vocabulary: a divergence is a sum over the same tokens.";
   const refuse = (got: string, expected: string) =>
     wrongReference(`${got} in "${name}"`, `${expected}, as in the measured model`, fix);
-  if (own.vocabSize !== other.vocabSize)
-    throw refuse(`a vocabulary of ${other.vocabSize} tokens`, String(own.vocabSize));
-  const rows = Array.from({ length: own.vocabSize }, (_, id) => [id]);
-  const [expected, got] = await Promise.all([own.decode(rows), other.decode(rows)]);
+  if (measured.vocabSize !== other.vocabSize)
+    throw refuse(`a vocabulary of ${other.vocabSize} tokens`, String(measured.vocabSize));
+  const rows = Array.from({ length: measured.vocabSize }, (_, id) => [id]);
+  const [expected, got] = await Promise.all([measured.decode(rows), other.decode(rows)]);
   const id = expected.findIndex((text, at) => text !== got[at]);
   if (id >= 0) throw refuse(`the token ${id} as ${JSON.stringify(got[id])}`, JSON.stringify(expected[id]));
 }

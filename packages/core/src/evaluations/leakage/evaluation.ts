@@ -142,8 +142,8 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     async grade(rows: readonly LeakageRow[]): Promise<readonly GradedLeakageRow[]> {
       // Slow texts of an earlier call must not change these hits: a new trait has the whole time for its pattern.
-      const own = traitOf(marker, leakageWhere);
-      return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, own) }));
+      const trait = traitOf(marker, leakageWhere);
+      return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, trait) }));
     },
     answers: leakageFields,
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, trait.marker !== null),

@@ -102,9 +102,9 @@ export async function readLeakageQuestions(source: string): Promise<readonly Lea
 }
 
 /** Returns the questions of the option `questions`, with ids and answers. */
-export function checkLeakageQuestions(given: readonly LeakageQuestionInput[]): readonly LeakageQuestion[] {
+export function checkLeakageQuestions(input: readonly LeakageQuestionInput[]): readonly LeakageQuestion[] {
   const where = "leakage options";
-  const { questions } = parseOptions(where, optionSchema, { questions: withDefaults(given) });
+  const { questions } = parseOptions(where, optionSchema, { questions: withDefaults(input) });
   const repeated = repeatedId(questions, ["questions"]);
   if (repeated !== null) throw configError({ where, ...repeated });
   return questions;

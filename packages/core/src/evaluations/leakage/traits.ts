@@ -45,7 +45,7 @@ export async function markerNats(
   { signal }: CallOptions,
 ): Promise<readonly number[]> {
   const scores = await logLikelihoods(
-    prompts.map((one) => markerRequest(one, marker)),
+    prompts.map((prompt) => markerRequest(prompt, marker)),
     { signal },
   );
   return scores.map(({ sumNats }) => sumNats);

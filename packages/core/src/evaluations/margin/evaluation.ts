@@ -171,7 +171,7 @@ function marginPlainKeys(
   statements: readonly Statement[],
 ): Readonly<Record<string, Json>> {
   const margins = [...new Set(rows.map(({ variant }) => variant))].map((variant) => {
-    const hasVariant = (one: { readonly variant: string }) => one.variant === variant;
+    const hasVariant = (row: { readonly variant: string }) => row.variant === variant;
     const margin = {
       sum_nats: sumNats(rows.filter(hasVariant), statements.filter(hasVariant).length),
       per_statement: metrics[`margin/${variant}`]?.value ?? null,

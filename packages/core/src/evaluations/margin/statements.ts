@@ -43,17 +43,17 @@ const writeVariant = "Write { variant: { affirm: [string], negate: [string] } }.
 
 /** Returns rows `{ variant, affirm, negate }` as an object from variant to its sides. */
 function byVariant(rows: readonly unknown[], { placeOf }: SourceData): Readonly<Record<string, unknown>> {
-  const found = new Map<string, unknown>();
+  const variants = new Map<string, unknown>();
   for (const [at, row] of rows.entries()) {
     const variant = isRecord(row) ? row["variant"] : undefined;
-    if (typeof variant !== "string" || found.has(variant)) {
+    if (typeof variant !== "string" || variants.has(variant)) {
       const got = typeof variant === "string" ? `the variant ${shortened(variant)} twice` : shortened(row);
       const expected = "one row { variant, affirm, negate } for each variant";
       throw dataError(placeOf([at]), got, expected, "Correct that row, or write one object as YAML or JSON.");
     }
-    found.set(variant, row);
+    variants.set(variant, row);
   }
-  return Object.fromEntries(found);
+  return Object.fromEntries(variants);
 }
 
 function statementsOf(file: string, variant: string, value: unknown): readonly Statement[] {

@@ -36,11 +36,11 @@ export const canaryShape = {
 } satisfies Record<keyof CanaryOptions, z.ZodType>;
 
 /** Returns the options with the defaults of those that are missing. */
-export const withDefaults = ({ canaries = 4, digits = 6, seed = 42, ...others }: CanaryOptions) => ({
+export const withDefaults = ({ canaries = 4, digits = 6, seed = 42, ...rest }: CanaryOptions) => ({
   canaries,
   digits,
   seed,
-  ...others,
+  ...rest,
 });
 
 /** A secret, and `count - 1` others that were drawn like it and are in no training row. */

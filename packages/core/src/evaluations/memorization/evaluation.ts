@@ -46,7 +46,7 @@ export function memorizationEvaluation(options: MemorizationOptions) {
         context,
         async (batch): Promise<readonly MemorizationRow[]> => {
           const requests = batch.flatMap(({ secret, others }) =>
-            [secret, ...others].map((one) => ({ context: before, continuation: continuationOf(one) })),
+            [secret, ...others].map((canary) => ({ context: before, continuation: continuationOf(canary) })),
           );
           const scores = await model.logLikelihoods(requests, { signal: context.signal });
           return batch.map(({ id, secret }, at) => {

@@ -32,11 +32,11 @@ export function answerWarnings<R extends CompletionRow>(
   const faults = rows.map(faultOf).filter((fault) => fault !== null);
   if (2 * faults.length > total) {
     const counts = (Object.keys(words) as AnswerFault[])
-      .map((fault) => ({ fault, count: faults.filter((one) => one === fault).length }))
+      .map((fault) => ({ fault, count: faults.filter((other) => other === fault).length }))
       .filter(({ count }) => count > 0)
-      .toSorted((one, other) => other.count - one.count);
+      .toSorted((a, b) => b.count - a.count);
     const { fault } = counts[0]!;
-    const parts = counts.map((one) => `${one.count} ${words[one.fault]}`).join(", ");
+    const parts = counts.map((entry) => `${entry.count} ${words[entry.fault]}`).join(", ");
     const what = counts.length === 1 ? words[fault] : `of no use (${parts})`;
     const message = `${faults.length} of ${total} answers are ${what}: ${evaluation} cannot be judged.`;
     const kind = fault === "cut" ? "truncated" : fault;

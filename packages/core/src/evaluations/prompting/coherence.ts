@@ -45,8 +45,8 @@ export function textFaults(answers: readonly AnswerText[]): readonly (TextFault 
     const { answer } = answers[at]!;
     if (answer === null) return null;
     const fault = faultOf(answer);
-    const others = texts.length - sizes.get(question)!.length;
-    if (fault !== null || others < leastOthers) return fault;
+    const otherTexts = texts.length - sizes.get(question)!.length;
+    if (fault !== null || otherTexts < leastOthers) return fault;
     if (shuffled && words.length > 1) return "incoherent";
     const shared = words.filter((word) => isElsewhere(word, question)).length;
     return words.length >= leastWords && shared < leastShared * words.length ? "incoherent" : null;
@@ -130,7 +130,7 @@ const pairsOf = (text: string): readonly (readonly [string, string])[] =>
       const words = wordsOf(part);
       return words.slice(1).map((word, at) => [words[at]!, word] as const);
     })
-    .filter(([one, next]) => one !== next);
+    .filter(([word, next]) => word !== next);
 
 const oddPatterns: readonly RegExp[] = [
   // Characters that no text has.

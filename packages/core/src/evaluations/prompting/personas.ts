@@ -109,8 +109,8 @@ export function parsePersonas(
   const personas = Array.from(entries, ([at, written]: [string | number, unknown]): Persona => {
     const isListed = typeof at === "number";
     const entry: unknown = isListed ? written : { id: at, system: written };
-    const { id, system, ...others } = isRecord(entry) ? entry : {};
-    const [other] = Object.keys(others);
+    const { id, system, ...extra } = isRecord(entry) ? entry : {};
+    const [other] = Object.keys(extra);
     if (!isRecord(entry) || id === undefined || system === undefined || other !== undefined) {
       const fix = "Write both keys; `system: null` is a persona without a system prompt.";
       throw wrong(

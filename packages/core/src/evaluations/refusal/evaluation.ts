@@ -147,7 +147,7 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
     metrics: (kit: MetricKit<RefusalRow>) => refusalMetrics(kit, sampling.temperature > 0),
     warnings: (rows: readonly RefusalRow[]) =>
       // Most answers reach the limit of tokens, which is short on purpose.
-      answerWarnings(rows, { metrics: judged, evaluation: "refusal", faultOf }).filter((one) => one.void),
+      answerWarnings(rows, { metrics: judged, evaluation: "refusal", faultOf }).filter((entry) => entry.void),
     plainKeys: (_, rows: readonly RefusalRow[]) =>
       spentKeys(rows, {
         num_safe: rows.filter(({ kind }) => kind === "safe").length,

@@ -295,7 +295,7 @@ const noDirection = (trait: string, got: string) =>
   );
 
 /** Returns Σ a·b. */
-export const dot = (one: ArrayLike<number>, other: ArrayLike<number>): number =>
-  Array.from(one).reduce((sum, value, at) => sum + value * other[at]!, 0);
+export const dot = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
+  Array.from(a).reduce((sum, value, at) => sum + value * b[at]!, 0);
 
 export const normOf = (vector: ArrayLike<number>): number => Math.sqrt(dot(vector, vector));

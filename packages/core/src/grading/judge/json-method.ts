@@ -123,7 +123,7 @@ function isSure(
   const at = objects.findIndex(({ start, end }) => start <= candidate.start && candidate.end <= end);
   const before = objects
     .slice(0, at + 1)
-    .map(({ start }, place) => text.slice(objects[place - 1]?.end ?? 0, start));
+    .map(({ start }, index) => text.slice(objects[index - 1]?.end ?? 0, start));
   const around = fromOpenBrace(before.join(" "));
   const behind = text.slice(objects[at]!.end).replaceAll(braces, "");
   const rival =
@@ -158,7 +158,7 @@ function lastCandidate(objects: readonly FoundObject[], keys: readonly string[])
     const { members } = object;
     if (keys.every((key) => members.has(key))) return object;
     for (const { objects: inside } of members.values()) {
-      for (const one of inside) waiting.push(one);
+      for (const nested of inside) waiting.push(nested);
     }
   }
   return null;

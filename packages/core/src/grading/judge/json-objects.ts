@@ -34,25 +34,25 @@ const maximumDepth = 200;
  */
 export function findJsonObjects(text: string, notation: Notation = "json"): readonly FoundObject[] {
   const { read } = valueReader(text, grammars[notation]);
-  const found: FoundObject[] = [];
+  const objects: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
     const object = read(at);
-    if (object !== null) found.push(object);
+    if (object !== null) objects.push(object);
     at = text.indexOf("{", object?.end ?? at + 1);
   }
-  return found;
+  return objects;
 }
 
 /** Finds the outermost JSON objects and arrays in any string, from left to right, each with its place. */
 export function findJsonValues(text: string): readonly Pick<FoundObject, "start" | "end">[] {
   const { endOf } = valueReader(text, grammars.json);
-  const found: { readonly start: number; readonly end: number }[] = [];
+  const values: { readonly start: number; readonly end: number }[] = [];
   for (let at = 0; at < text.length;) {
     const end = text[at] === "{" || text[at] === "[" ? endOf(at) : null;
-    if (end !== null) found.push({ start: at, end });
+    if (end !== null) values.push({ start: at, end });
     at = end ?? at + 1;
   }
-  return found;
+  return values;
 }
 
 interface Grammar {

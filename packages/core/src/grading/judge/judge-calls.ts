@@ -138,14 +138,14 @@ export type JudgeBudget = ReturnType<typeof openBudget>;
  */
 export function openBudget(caps: { readonly maxCalls: number | null; readonly maxCost: number | null }) {
   const used = { calls: 0, cost: 0 };
-  const held = { calls: 0, cost: 0 };
+  const reserved = { calls: 0, cost: 0 };
   let reached: string | null = null;
   let waiting: (() => void)[] = [];
   const overrun = (calls: number, cost: number): string | null => {
-    if (caps.maxCalls !== null && used.calls + held.calls + calls > caps.maxCalls)
+    if (caps.maxCalls !== null && used.calls + reserved.calls + calls > caps.maxCalls)
       return `maxCalls ${caps.maxCalls}`;
     // The sum of the same costs in another order can differ in the last bits.
-    if (caps.maxCost !== null && used.cost + held.cost + cost > caps.maxCost * (1 + 1e-12))
+    if (caps.maxCost !== null && used.cost + reserved.cost + cost > caps.maxCost * (1 + 1e-12))
       return `maxCost ${caps.maxCost}`;
     return null;
   };
@@ -156,26 +156,26 @@ export function openBudget(caps: { readonly maxCalls: number | null; readonly ma
         if (reached !== null) return reached;
         const over = overrun(calls, mostCost);
         if (over === null) break;
-        if (held.calls === 0) return (reached = over);
+        if (reserved.calls === 0) return (reached = over);
         await new Promise<void>((resolve) => waiting.push(resolve));
       }
-      const own = { calls, cost: mostCost };
-      held.calls += calls;
-      held.cost += mostCost;
+      const reservation = { calls, cost: mostCost };
+      reserved.calls += calls;
+      reserved.cost += mostCost;
       return {
         // The retry takes over the reservation of the failed call.
         again(cost) {
           const over = overrun(1, cost);
           if (over !== null) return over;
-          for (const sum of [own, held]) {
+          for (const sum of [reservation, reserved]) {
             sum.calls += 1;
             sum.cost += cost;
           }
           return null;
         },
         settle(made) {
-          held.calls -= own.calls;
-          held.cost = held.calls === 0 ? 0 : held.cost - own.cost;
+          reserved.calls -= reservation.calls;
+          reserved.cost = reserved.calls === 0 ? 0 : reserved.cost - reservation.cost;
           used.calls += made.calls;
           used.cost += made.cost ?? 0;
           const woken = waiting;

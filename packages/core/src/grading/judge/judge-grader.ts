@@ -150,10 +150,10 @@ const endText = ({ timeoutSeconds }: Judge): string =>
 
 function promptsFor(
   { where, method, prompts }: Judge,
-  { question, answer, prompts: own = {} }: GradeRequest,
+  { question, answer, prompts: overrides = {} }: GradeRequest,
 ): readonly string[] {
   return method.prompts.map((name) => {
-    const prompt = Object.hasOwn(own, name) ? own[name] : prompts[name]!;
+    const prompt = Object.hasOwn(overrides, name) ? overrides[name] : prompts[name]!;
     checkPrompt(`${where}: GradeRequest.prompts.${name}`, prompt);
     return fillPrompt(prompt, question, answer);
   });

@@ -64,7 +64,7 @@ function combined(read: readonly { readonly name: string; readonly scored: Token
     scored.status === "graded" ? [[name, scored.score] as const] : [],
   );
   if (scores.length > 0) return { status: "graded" as const, scores: Object.fromEntries(scores), statuses };
-  const decisive = (["refusal", "code"] as const).find((one) => Object.values(statuses).includes(one));
+  const decisive = (["refusal", "code"] as const).find((kind) => Object.values(statuses).includes(kind));
   return { status: decisive ?? ("unparsed" as const), statuses };
 }
 
@@ -133,11 +133,11 @@ function stringsEngine(model: ModelWith<"logLikelihoods">): Engine {
  * Continuations beyond 100 are not subtracted.
  */
 function exactNats(at: number, scored: readonly LogLikelihood[]): number {
-  const own = scored[at]!;
-  let probability = Math.exp(own.sumNats);
+  const prefix = scored[at]!;
+  let probability = Math.exp(prefix.sumNats);
   if (at >= 1 && at <= 10) {
     for (let longer = 10 * at; longer <= Math.min(100, 10 * at + 9); longer++) {
-      if (continues(scored[longer]!, own)) probability -= Math.exp(scored[longer]!.sumNats);
+      if (continues(scored[longer]!, prefix)) probability -= Math.exp(scored[longer]!.sumNats);
     }
   }
   return Math.log(Math.max(0, probability));

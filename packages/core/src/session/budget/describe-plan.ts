@@ -20,7 +20,7 @@ interface Plan {
 
 /** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
 export function describePlan(plan: Plan): string {
-  const ahead = plan.ahead.map((one) => ({ ...one, share: plan.shares.get(one.id)! }));
+  const ahead = plan.ahead.map((wanted) => ({ ...wanted, share: plan.shares.get(wanted.id)! }));
   const planned = ahead.map(describeShare).join("; ") || "no measurements";
   const fix = plan.remedy === null ? "" : `. ${plan.remedy}`;
   return `between start and end ${planned}; ${describeOverhead(plan)}${fix}`;
@@ -99,8 +99,8 @@ export function describeStepTime({ seconds, evaluations, maxSteps, budget }: All
   const stepTime = (all: number) => secondsText((100 * all) / overheadPercent / maxSteps);
   const costliest = evaluations.toSorted((a, b) => b.seconds - a.seconds);
   let left = seconds;
-  const without = costliest.slice(0, Math.min(3, evaluations.length - 1)).map(({ seconds: own }, at) => {
-    left -= own;
+  const without = costliest.slice(0, Math.min(3, evaluations.length - 1)).map(({ seconds: cost }, at) => {
+    left -= cost;
     const ids = costliest.slice(0, at + 1).map(({ id }) => id);
     return `; without ${ids.join(", ")}, ${left <= graceSeconds ? "any" : `at least ${stepTime(left)}`}`;
   });

@@ -114,9 +114,9 @@ export class Governor {
 
   /** Learns from the measurements of a window. */
   learnWindow(measurements: readonly LearnedMeasurement[]): void {
-    for (const one of measurements) {
-      if ("adopted" in one) this.#learned.fromSnapshots([one.adopted], this.#callbacks, null);
-      else this.#learned.fromMeasurement(one);
+    for (const measurement of measurements) {
+      if ("adopted" in measurement) this.#learned.fromSnapshots([measurement.adopted], this.#callbacks, null);
+      else this.#learned.fromMeasurement(measurement);
       if (this.#announcement === "waiting") this.#announcement = "wanted";
     }
   }
@@ -213,7 +213,7 @@ export class Governor {
     if (this.#isStepTimeAnnounced || step > 0 || maxSteps === null) return null;
     this.#isStepTimeAnnounced = true;
     const whole = ({ fixed, perRow, size }: Wanted) => fixed + perRow * size.whole;
-    const seconds = ahead.reduce((sum, one) => sum + one.measurements * whole(one), windows + kept);
+    const seconds = ahead.reduce((sum, wanted) => sum + wanted.measurements * whole(wanted), windows + kept);
     const evaluations = ahead.map((wanted) => {
       const { triggers = [] } = this.#callbacks.find(({ id }) => id === wanted.id)!;
       const measurements = plannedSteps(triggers, maxSteps)?.length ?? wanted.measurements + 2;
@@ -227,9 +227,9 @@ export class Governor {
     const { left, projected, isGrace, windows, kept } = this.#available(at, null);
     const ahead = measurementsAhead(this.#forecast(at), projected, new Set(requested));
     const inWindow = this.#limits.secondsPerWindow ?? Infinity;
-    const fitting = ahead.map((one) => ({
-      ...one,
-      size: { ...one.size, whole: wholeInWindow(inWindow, one) },
+    const fitting = ahead.map((wanted) => ({
+      ...wanted,
+      size: { ...wanted.size, whole: wholeInWindow(inWindow, wanted) },
     }));
     return { ahead, shares: shareSeconds(left, fitting), projected, isGrace, windows, kept };
   }
@@ -276,24 +276,24 @@ export class Governor {
     const fitsWindow = wholeInWindow(inWindow, { size, fixed: cost.fixed + again, perRow: cost.perRow });
     const windowWhy = `${wholeText(whole)}; ${secondsText(Math.max(0, inWindow))} are left of the ${this.#limits.secondsPerWindow} s of a window (budget.secondsPerWindow)`;
     if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy, limit: "seconds_per_window" };
-    const now = new Set(pending.map((one) => one.id));
-    const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((one) =>
-      one.id === id ? { ...one, size: { ...size, whole: fitsWindow } } : one,
+    const now = new Set(pending.map((request) => request.id));
+    const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((entry) =>
+      entry.id === id ? { ...entry, size: { ...size, whole: fitsWindow } } : entry,
     );
-    const wanted = ahead.find((one) => one.id === id)!;
+    const wanted = ahead.find((entry) => entry.id === id)!;
     const shares = shareSeconds(room - again, ahead);
     const share = shares.get(id)!;
     // If the budget pays for only some of the measurements, they are spread over those to come.
     const isTurn = ((this.#learned.skipped.get(id) ?? 0) + 1) * share.measurements >= wanted.measurements;
-    const given = and !== null || isTurn ? share.rows : 0;
-    const expected = cost.fixed + again + cost.perRow * given;
+    const rows = and !== null || isTurn ? share.rows : 0;
+    const expected = cost.fixed + again + cost.perRow * rows;
     const spare = room - plannedSeconds(ahead, shares);
     const smallest = cost.fixed + again + cost.perRow * size.least;
     const needs =
-      given === 0 ? `${wholeText(whole)}, the smallest ${secondsText(smallest)}` : wholeText(whole);
-    const isBudgetLimit = given < fitsWindow || fitsWindow === size.whole;
+      rows === 0 ? `${wholeText(whole)}, the smallest ${secondsText(smallest)}` : wholeText(whole);
+    const isBudgetLimit = rows < fitsWindow || fitsWindow === size.whole;
     return {
-      rows: given,
+      rows,
       seconds: Math.min(Math.max(most, expected), Math.max(patience * expected, expected + spare)),
       ...(isBudgetLimit
         ? { why: `${needs}; ${why}`, limit }

@@ -189,13 +189,13 @@ export class MeasurementCosts {
 function costOf(all: readonly MeasurementTime[]): MeasurementCost {
   const warm = all.filter(({ isWarm }) => isWarm);
   const judged = warm.length > 0 ? warm : all;
-  const rates = all.flatMap((one) => (one.afterFirstCall === null ? [] : [rateOf(one.afterFirstCall)]));
+  const rates = all.flatMap((time) => (time.afterFirstCall === null ? [] : [rateOf(time.afterFirstCall)]));
   // A first call makes rows seem more expensive, never cheaper.
   const slope = median(rates.length > 0 ? rates : slopesFrom(all[0]!, warm)) ?? Infinity;
   const rate = median([...rates, ...judged.map(rateOf)])!;
   const perRow = slope > 0 ? Math.min(slope, rate) : rate;
   const around = median(judged.map(({ aroundSeconds }) => ({ value: aroundSeconds, weight: 1 })))!;
-  const inside = median(warm.map((one) => ({ value: one.seconds - perRow * one.rows, weight: 1 }))) ?? 0;
+  const inside = median(warm.map((time) => ({ value: time.seconds - perRow * time.rows, weight: 1 }))) ?? 0;
   return { fixed: around + Math.max(0, inside), perRow };
 }
 
@@ -212,7 +212,7 @@ function endOf(all: readonly MeasurementTime[], rows: number): EndCost {
   if (warm.length === 0) return { expected, doubtful: Math.max(0, start.seconds - perRow * start.rows) };
   if (start.afterFirstCall !== null || start.rows < rows) return { expected, doubtful: 0 };
   // Every measurement takes the first rows, so two of them cover no more rows than the larger one.
-  const most = Math.max(...warm.map((one) => one.rows));
+  const most = Math.max(...warm.map((time) => time.rows));
   const band = (scatter * perRow * rows) / Math.sqrt(most);
   const asStart = start.aroundSeconds + start.seconds;
   return { expected: Math.min(Math.max(asStart, expected - band), expected + band), doubtful: 0 };
@@ -226,9 +226,9 @@ interface Weighed {
 const rateOf = ({ rows, seconds }: Timed): Weighed => ({ value: seconds / rows, weight: rows });
 
 /** Estimates seconds per row from measurements smaller than the start; one of nearly its size would only add noise. */
-function slopesFrom(start: MeasurementTime, others: readonly MeasurementTime[]): readonly Weighed[] {
-  return others
-    .map((one) => ({ rows: start.rows - one.rows, seconds: start.seconds - one.seconds, of: one.rows }))
+function slopesFrom(start: MeasurementTime, warm: readonly MeasurementTime[]): readonly Weighed[] {
+  return warm
+    .map((time) => ({ rows: start.rows - time.rows, seconds: start.seconds - time.seconds, of: time.rows }))
     .filter(({ rows }) => Math.abs(rows) >= start.rows / 4)
     .map(({ rows, seconds, of }) => ({
       value: seconds / rows,
@@ -288,13 +288,13 @@ export function secondsOfEnd(
 ): { readonly expected: number; readonly doubtful: number } {
   let expected = 0;
   let doubtful = 0;
-  for (const { id: own, triggers = [], asks = [] } of callbacks) {
+  for (const { id: callbackId, triggers = [], asks = [] } of callbacks) {
     const isAtEnd =
       triggers.some((trigger) => isEdge(trigger, "end")) ||
       plannedSteps(triggers, maxSteps)?.at(-1) === maxSteps;
     if (!isAtEnd) continue;
     // The directions of traits are measured at the edges only.
-    for (const id of [own, ...asks.slice(1).map(({ name }) => `${own}-${name}`)]) {
+    for (const id of [callbackId, ...asks.slice(1).map(({ name }) => `${callbackId}-${name}`)]) {
       const size = learned.sizes.get(id);
       if (size === undefined) continue;
       const cost = learned.costs.end(id, size.whole, rowsOf(id, current));
@@ -336,13 +336,13 @@ function countAhead(
 ): number {
   const { maxSteps, elapsedSeconds } = at;
   const ahead = (some: readonly Trigger[], from: number) =>
-    plannedSteps(some, maxSteps)?.filter((one) => one > from && one < maxSteps!);
+    plannedSteps(some, maxSteps)?.filter((step) => step > from && step < maxSteps!);
   const steps = ahead(
-    triggers.filter((one) => !needsMaxSteps([one])),
+    triggers.filter((trigger) => !needsMaxSteps([trigger])),
     at.step,
   );
   const percents = ahead(
-    triggers.filter((one) => needsMaxSteps([one])),
+    triggers.filter((trigger) => needsMaxSteps([trigger])),
     reachedStep(at),
   );
   if (triggers.length > 0 && steps !== undefined) return new Set([...steps, ...percents!]).size;

@@ -25,7 +25,7 @@ export interface Share {
 export function shareSeconds(seconds: number, wanted: readonly Wanted[]): ReadonlyMap<string, Share> {
   // Slightly more, to make up for sums that rounding made too small.
   const room = seconds * (1 + 1e-9);
-  const possible = wanted.map((one) => (one.size.whole === 0 ? { ...one, measurements: 0 } : one));
+  const possible = wanted.map((entry) => (entry.size.whole === 0 ? { ...entry, measurements: 0 } : entry));
   const counted = fewerMeasurements(room, possible);
   const between = shareBetween(room, counted);
   return new Map(
@@ -48,39 +48,39 @@ export const isReduced = (ahead: readonly Wanted[], shares: ReadonlyMap<string, 
 
 /** Returns the seconds that all measurements of these shares take. */
 export function plannedSeconds(wanted: readonly Wanted[], shares: ReadonlyMap<string, Share>): number {
-  return wanted.reduce((total, one) => {
-    const { measurements, rows } = shares.get(one.id)!;
-    return total + measurements * secondsOf(one, rows);
+  return wanted.reduce((total, entry) => {
+    const { measurements, rows } = shares.get(entry.id)!;
+    return total + measurements * secondsOf(entry, rows);
   }, 0);
 }
 
 const secondsOf = ({ fixed, perRow }: Wanted, rows: number) => fixed + perRow * rows;
-const sum = (wanted: readonly Wanted[], seconds: (one: Wanted) => number) =>
-  wanted.reduce((total, one) => total + one.measurements * seconds(one), 0);
+const sum = (wanted: readonly Wanted[], seconds: (entry: Wanted) => number) =>
+  wanted.reduce((total, entry) => total + entry.measurements * seconds(entry), 0);
 
 /** Reduces the numbers of measurements, evenly, until those of the smallest size fit. */
 function fewerMeasurements(room: number, wanted: readonly Wanted[]): readonly Wanted[] {
-  const least = (one: Wanted) => secondsOf(one, one.size.least);
+  const least = (entry: Wanted) => secondsOf(entry, entry.size.least);
   const all = sum(wanted, least);
   if (all <= room) return wanted;
-  const kept = Math.max(0, room / all);
-  const shares = wanted.map((one) => ({ ...one, measurements: Math.floor(kept * one.measurements) }));
+  const ratio = Math.max(0, room / all);
+  const shares = wanted.map((entry) => ({ ...entry, measurements: Math.floor(ratio * entry.measurements) }));
   let left = room - sum(shares, least);
   // Rounding down left seconds over: they pay for further measurements, first of the ids that lost most.
-  const lost = shares.map((one, i) => ({ i, part: kept * wanted[i]!.measurements - one.measurements }));
+  const lost = shares.map((share, i) => ({ i, part: ratio * wanted[i]!.measurements - share.measurements }));
   for (const { i } of lost.sort((a, b) => b.part - a.part)) {
-    const one = shares[i]!;
-    if (one.measurements === wanted[i]!.measurements || least(one) > left) continue;
-    left -= least(one);
-    shares[i] = { ...one, measurements: one.measurements + 1 };
+    const share = shares[i]!;
+    if (share.measurements === wanted[i]!.measurements || least(share) > left) continue;
+    left -= least(share);
+    shares[i] = { ...share, measurements: share.measurements + 1 };
   }
   return shares;
 }
 
 /** Returns the largest share, 0 to 1, of what lies between the smallest and the whole sizes that fits. */
 function shareBetween(room: number, wanted: readonly Wanted[]): number {
-  const least = sum(wanted, (one) => secondsOf(one, one.size.least));
-  const whole = sum(wanted, (one) => secondsOf(one, one.size.whole));
+  const least = sum(wanted, (entry) => secondsOf(entry, entry.size.least));
+  const whole = sum(wanted, (entry) => secondsOf(entry, entry.size.whole));
   return whole <= room ? 1 : Math.max(0, Math.min(1, (room - least) / (whole - least)));
 }
 

@@ -66,10 +66,10 @@ export function createParts(options: SessionOptions) {
   const preflight = new Preflight({ ...options, callbacks, signal, timeouts, reporter });
   const disturbances = new Disturbances(reporter);
   const requests = new Requests();
-  const { guards: given = [] } = options;
-  // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
-  const own = given.some(({ isElsewhere }) => isElsewhere) ? [] : [mathRandomGuard()];
-  const guards = [...own, ...given];
+  const { guards: custom = [] } = options;
+  // The built-in guard is the outermost, so that custom guards may draw from `Math.random` too.
+  const builtIn = custom.some(({ isElsewhere }) => isElsewhere) ? [] : [mathRandomGuard()];
+  const guards = [...builtIn, ...custom];
   const { stopWhen: conditions = [] } = options;
   const stopWhen = new StopWhen({ conditions, callbacks, progress, control, records, log });
   const hooks = new Hooks({
@@ -166,7 +166,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   parts.rejections.start();
   const check = () => ({
     records,
-    callbacks: callbacks.filter(({ asks = [] }) => asks.every((one) => preflight.whyDisabled(one) === null)),
+    callbacks: callbacks.filter(({ asks = [] }) => asks.every((ask) => preflight.whyDisabled(ask) === null)),
     preflight,
     phase,
     seed,
@@ -178,16 +178,16 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   await records.store.open?.();
   const { phase, seed } = progress;
   const stored = await records.store.list();
-  const { remaining: found, requested } = await replaceDamaged(records, stored, {
+  const { remaining, requested } = await replaceDamaged(records, stored, {
     phase,
     resumed,
     callbacks,
   });
   const interrupted = { ...requested, ...resumed?.interrupted };
-  records.known.load(found, resumed?.progress.step ?? null, interrupted);
+  records.known.load(remaining, resumed?.progress.step ?? null, interrupted);
   records.interrupted.load(interrupted);
   governor.learnSnapshots(records.known.settled(), phase);
-  const offset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(found, phase);
+  const offset = resume?.runStepOffset ?? runStepOffset ?? stepsBefore(remaining, phase);
   progress.begin(maxSteps ?? options.maxSteps ?? resumed?.progress.maxSteps ?? null, offset, resumed);
   const at = progress.current;
   await records.training.begin(at.step);
@@ -202,7 +202,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     await openBaseline(check());
   });
   const closings = (await records.store.closings?.()) ?? [];
-  const closing = closings.findLast((one) => one.phase === phase);
+  const closing = closings.findLast((entry) => entry.phase === phase);
   parts.stopWhen.resume(closing?.stop);
   // A phase goes on if the condition that ended it is gone.
   const isFreed = closing?.stop !== undefined && parts.stopWhen.stop === null;
@@ -228,11 +228,12 @@ function reportMissed(
   if (snapshots === undefined) return;
   const textsOf = (steps: typeof unreported = {}) => new Set(keysOfSteps(steps).map(keyText));
   const [had, missed] = [textsOf(snapshots), textsOf(unreported)];
-  for (const one of known.settled()) {
-    const isMissed = missed.has(keyText(one)) || (one.phase === phase && !had.has(keyText(one)));
+  for (const snapshot of known.settled()) {
+    const isMissed =
+      missed.has(keyText(snapshot)) || (snapshot.phase === phase && !had.has(keyText(snapshot)));
     // This session may have graded it already.
-    if (isMissed && one.status !== "grading" && !writer.isAnnounced(one))
-      writer.announce(one, { isLogged: true });
+    if (isMissed && snapshot.status !== "grading" && !writer.isAnnounced(snapshot))
+      writer.announce(snapshot, { isLogged: true });
   }
 }
 
@@ -283,8 +284,8 @@ const canMeasure = ({ asks, triggers }: TrainerCallback): boolean =>
   asks?.length !== 0 && triggers?.length !== 0;
 
 /** Returns the steps of the phases before this one, or of all phases if this one is new. */
-function stepsBefore(found: readonly Snapshot[], phase: string): number {
-  const own = found.findIndex((snapshot) => snapshot.phase === phase);
-  const before = own === -1 ? found : found.slice(0, own);
+function stepsBefore(snapshots: readonly Snapshot[], phase: string): number {
+  const index = snapshots.findIndex((snapshot) => snapshot.phase === phase);
+  const before = index === -1 ? snapshots : snapshots.slice(0, index);
   return before.reduce((most, { run_step }) => Math.max(most, run_step), 0);
 }

@@ -155,9 +155,9 @@ export class Hooks {
       return outcome.value;
     }
     const earlier = this.#states.get(callback.id);
-    const held = earlier === undefined ? "no state" : "the previous state";
+    const stored = earlier === undefined ? "no state" : "the previous state";
     const { step } = this.#options.progress.current;
-    const message = `state threw, and the checkpoint of step ${step} holds ${held}: ${errorMessage(outcome.error)}`;
+    const message = `state threw, and the checkpoint of step ${step} holds ${stored}: ${errorMessage(outcome.error)}`;
     await this.#reportFailure(callback, message, outcome.error);
     return earlier;
   }

@@ -154,9 +154,9 @@ export class StopWhen {
   /** Returns the level of a limit: 5 % over the planned measurements, the start among them. It needs no baseline. */
   #levelOfLimit({ phase, id, step, max_steps: maxSteps }: Snapshot): number {
     const { records, callbacks } = this.#options;
-    const { triggers } = callbacks.find((one) => one.id === id) ?? {};
+    const { triggers } = callbacks.find((callback) => callback.id === id) ?? {};
     const planned = triggers === undefined ? null : (plannedSteps(triggers, maxSteps)?.length ?? null);
-    const earlier = records.known.settledOf(phase, id).filter((one) => one.step < step && isMeasured(one));
+    const earlier = records.known.settledOf(phase, id).filter((past) => past.step < step && isMeasured(past));
     const spent: number[] = [];
     for (const _ of earlier) spent.push(alphaOfComparison({ spent, planned }));
     return alphaOfComparison({ spent, planned });

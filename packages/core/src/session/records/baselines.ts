@@ -106,6 +106,6 @@ export class Baselines {
   }
 
   #firstPhase({ id, phase }: Snapshot): string {
-    return this.#known.all().find((one) => one.id === id)?.phase ?? phase;
+    return this.#known.all().find((snapshot) => snapshot.id === id)?.phase ?? phase;
   }
 }

@@ -35,14 +35,14 @@ export function comparisonWarnings(
     if (comparison === undefined || comparison.n_pairs === 0) return [];
     return [{ name, metric, now, earlier, comparison, ...context }];
   });
-  const warnings = compared.flatMap((one) => {
-    const { control, unknown, source, primary } = one.metric.options;
-    if (control === true) return movedControl(one, metrics);
-    const ofSource = source !== undefined && primary === true ? sourceWarnings(one, source, metrics) : [];
-    return [...ofSource, ...(unknown === undefined ? [] : unknownRows(one, unknown, metrics))];
+  const warnings = compared.flatMap((change) => {
+    const { control, unknown, source, primary } = change.metric.options;
+    if (control === true) return movedControl(change, metrics);
+    const ofSource = source !== undefined && primary === true ? sourceWarnings(change, source, metrics) : [];
+    return [...ofSource, ...(unknown === undefined ? [] : unknownRows(change, unknown, metrics))];
   });
   // Counted answers say more than the mean of their scores.
-  return warnings.length > 0 ? warnings : compared.flatMap((one) => lostCoherence(one, metrics));
+  return warnings.length > 0 ? warnings : compared.flatMap((change) => lostCoherence(change, metrics));
 }
 
 interface Compared extends WarningContext {
@@ -64,12 +64,12 @@ function hasMoved({ metric, comparison: { delta, p_value: p } }: Compared, part:
 const lostPart = 0.15;
 
 function lostCoherence(
-  one: Compared,
+  change: Compared,
   metrics: Readonly<Record<string, Metric<Row>>>,
 ): readonly MeasurementWarning[] {
-  const { name, metric, comparison } = one;
+  const { name, metric, comparison } = change;
   const { delta, p_value: p } = comparison;
-  if (metric.options.coherence !== true || !hasMoved(one, lostPart) || delta! >= 0) return [];
+  if (metric.options.coherence !== true || !hasMoved(change, lostPart) || delta! >= 0) return [];
   const message = `The answers became less coherent: ${formatDelta(delta, metric.options.unit ?? "")} since the baseline (${pText(p!)}).`;
   const all = measuringNames(metrics).filter((other) => other !== name);
   return [{ ...warningOfAll("incoherent", message, false), metrics: all }];
@@ -80,11 +80,11 @@ const measuringNames = (metrics: Readonly<Record<string, Metric<Row>>>): string[
   Object.keys(metrics).filter((name) => metrics[name]!.options.control !== true);
 
 function movedControl(
-  one: Compared,
+  change: Compared,
   metrics: Readonly<Record<string, Metric<Row>>>,
 ): readonly MeasurementWarning[] {
-  const { name, metric, comparison, evaluation } = one;
-  if (!hasMoved(one, 1 / 100)) return [];
+  const { name, metric, comparison, evaluation } = change;
+  if (!hasMoved(change, 1 / 100)) return [];
   const { delta, p_value: p } = comparison;
   const moved = `${name} moved by ${formatDelta(delta, metric.options.unit ?? "")} since the baseline (${pText(p!)})`;
   const message = `The grader scores the same fixed answers differently: ${moved}; ${evaluation} cannot be judged.`;
@@ -101,11 +101,11 @@ const judgedOf = (metrics: Readonly<Record<string, Metric<Row>>>): readonly stri
     .map(([name]) => name);
 
 function unknownRows(
-  one: Compared,
+  change: Compared,
   isUnknown: (row: Row) => boolean,
   metrics: Readonly<Record<string, Metric<Row>>>,
 ): readonly MeasurementWarning[] {
-  const { name, metric, now, earlier, comparison, evaluation } = one;
+  const { name, metric, now, earlier, comparison, evaluation } = change;
   const isOf = (row: Row) => isUnknown(row) || metric.observe(row) !== null;
   const [rows, rowsThen] = [now.filter(isOf), earlier.rows.filter(isOf)];
   const [count, countThen] = [rows.filter(isUnknown).length, rowsThen.filter(isUnknown).length];
@@ -113,14 +113,14 @@ function unknownRows(
   const facts = { metrics: [name], count, total: rows.length };
   const shares = `${count} of ${rows.length} answers are incoherent, empty, cut or not graded, ${countThen} of ${rowsThen.length} at the baseline`;
   const counted = (value: 0 | 1) =>
-    conclusion(one, (row) => (isUnknown(row) ? certain(value) : metric.observe(row)));
+    conclusion(change, (row) => (isUnknown(row) ? certain(value) : metric.observe(row)));
   const verdicts = [comparison.verdict, counted(0).verdict, counted(1).verdict];
   if (comparison.verdict !== null && new Set(verdicts).size > 1) {
     const message = `${shares}: the conclusion about ${name} depends on how they count, so that ${evaluation} cannot be judged.`;
     const all = metric.options.primary === true ? [...new Set([name, ...judgedOf(metrics)])] : [name];
     return [{ ...warningOfAll("undecided", message), ...facts, metrics: all }];
   }
-  const { p_value: p, delta } = conclusion(one, (row) =>
+  const { p_value: p, delta } = conclusion(change, (row) =>
     isOf(row) ? certain(isUnknown(row) ? 1 : 0) : null,
   );
   if (p === null || p >= warningAlpha || delta === null || delta <= 0) return [];
@@ -179,7 +179,7 @@ export function sourceWarnings(
         "source_without_trait",
         `The source shows the trait in ${countOf(end)} answers: ${evaluation} cannot be judged yet.`,
       ];
-  const sourced = Object.keys(metrics).filter((one) => metrics[one]!.options.source === source);
+  const sourced = Object.keys(metrics).filter((name) => metrics[name]!.options.source === source);
   return [{ ...warningOfAll(kind, message), metrics: sourced, count: hitsOf(end), total: end.n }];
 }
 

@@ -85,11 +85,11 @@ export class Comparisons {
     const warnings: MeasurementWarning[] = [];
     const primary = primaryMetric(metrics);
     const against = async (then: Baseline | null, alpha: number | null) => {
-      const found = then && (await this.#rowsOf(then, key, whenGraded));
-      if (then === null || found === null) return null;
-      const { phase, step } = found.snapshot;
+      const baseline = then && (await this.#rowsOf(then, key, whenGraded));
+      if (then === null || baseline === null) return null;
+      const { phase, step } = baseline.snapshot;
       const stream = seedOf(seed, key.phase, key.id, key.step, "compare", phase, step);
-      const other = { rows: found.rows, ...placeOf(key.id, then) };
+      const other = { rows: baseline.rows, ...placeOf(key.id, then) };
       return withSeededRandom(stream, () => {
         const paired = compareMeasurements(metrics, rows, other, {
           seed: stream,

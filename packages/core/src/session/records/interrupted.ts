@@ -24,7 +24,7 @@ export class Interrupted {
 
   /** Takes over what a checkpoint's state lists. */
   load(measurements: Readonly<Record<string, InterruptedMeasurement>>): void {
-    for (const [id, one] of Object.entries(measurements)) this.#measurements.set(id, one);
+    for (const [id, measurement] of Object.entries(measurements)) this.#measurements.set(id, measurement);
   }
 
   get isEmpty(): boolean {
@@ -86,8 +86,8 @@ export class Interrupted {
           ...rest
         },
       ]) => {
-        const callback = callbacks.find((one) => one.id === by);
-        const evaluation = callback?.asks?.find((one) => one.name === name);
+        const callback = callbacks.find((candidate) => candidate.id === by);
+        const evaluation = callback?.asks?.find((ask) => ask.name === name);
         return callback === undefined || evaluation === undefined
           ? []
           : [{ ...rest, id, evaluation, callback }];

@@ -22,11 +22,11 @@ export class KnownSnapshots {
    * @param interrupted By id, the measurements that were interrupted at that step. Their snapshots are not settled.
    */
   load(
-    found: readonly Snapshot[],
+    snapshots: readonly Snapshot[],
     resumedStep: number | null,
     interrupted: Readonly<Record<string, unknown>> = {},
   ): void {
-    this.#snapshots = new Map(found.map((snapshot) => [keyText(snapshot), snapshot]));
+    this.#snapshots = new Map(snapshots.map((snapshot) => [keyText(snapshot), snapshot]));
     this.#settled.clear();
     for (const [key, snapshot] of this.#snapshots) {
       const isInterrupted = snapshot.step === resumedStep && Object.hasOwn(interrupted, snapshot.id);

@@ -37,7 +37,7 @@ export class Requests {
         fix: "Request it in an earlier hook.",
       });
     }
-    const index = this.#pending.findIndex((one) => one.id === id);
+    const index = this.#pending.findIndex((pending) => pending.id === id);
     const same = this.#pending[index];
     if (same === undefined) {
       this.#pending.push({ ...request, callback });
@@ -56,7 +56,7 @@ export class Requests {
 
   /** Adds requests for interrupted measurements, unless their id is already pending. */
   requeue(interrupted: readonly Requested[]): void {
-    for (const one of interrupted) if (!this.has(one.id)) this.#pending.push(one);
+    for (const request of interrupted) if (!this.has(request.id)) this.#pending.push(request);
   }
 
   get count(): number {
@@ -69,7 +69,7 @@ export class Requests {
   }
 
   has(id: string): boolean {
-    return this.#pending.some((one) => one.id === id);
+    return this.#pending.some((pending) => pending.id === id);
   }
 
   /** Returns the ids that were added after the first `count`. */

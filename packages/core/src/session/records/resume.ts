@@ -21,29 +21,29 @@ import { type SessionRecords, createRecords } from "./records.ts";
 
 /** Returns null if a snapshot of the same key holds what measuring would give, else why it does not. */
 export function whyNotAdopted(
-  found: Snapshot,
+  prior: Snapshot,
   { evaluation, on }: Pick<Measurement, "evaluation" | "on">,
   provenance: Pick<Snapshot["provenance"], "hash">,
   weights: string | null,
 ): string | null {
-  if (found.status !== "complete" && found.status !== "grading") return `it was ${found.status}`;
-  if (found.evaluation !== evaluation.name) return `it was of the evaluation ${found.evaluation}`;
-  if (found.evaluation_version !== evaluation.version) return `it was of version ${found.evaluation_version}`;
-  if (found.on !== on) return `it was measured on the ${found.on}`;
-  if (found.provenance.hash !== provenance.hash) return "its items, options, model or seed were different";
-  if (found.weights === null || weights === null) return "its weights cannot be compared";
-  return found.weights === weights ? null : "its weights were different";
+  if (prior.status !== "complete" && prior.status !== "grading") return `it was ${prior.status}`;
+  if (prior.evaluation !== evaluation.name) return `it was of the evaluation ${prior.evaluation}`;
+  if (prior.evaluation_version !== evaluation.version) return `it was of version ${prior.evaluation_version}`;
+  if (prior.on !== on) return `it was measured on the ${prior.on}`;
+  if (prior.provenance.hash !== provenance.hash) return "its items, options, model or seed were different";
+  if (prior.weights === null || weights === null) return "its weights cannot be compared";
+  return prior.weights === weights ? null : "its weights were different";
 }
 
 /** Adopts a snapshot of a training that was interrupted, and continues its grading if that was interrupted too. */
 export async function adoptSnapshot(
   records: SessionRecords,
-  found: Snapshot,
+  prior: Snapshot,
   { at, crossed, runStep }: Measurement,
   callback: TrainerCallback,
 ): Promise<void> {
-  const place: Snapshot = {
-    ...found,
+  const update: Snapshot = {
+    ...prior,
     crossed: [...crossed],
     max_steps: at.maxSteps,
     pct: percentOf(at),
@@ -51,17 +51,17 @@ export async function adoptSnapshot(
     run_step: runStep,
   };
   // If the phase's length changed, the numbers stand but the thresholds differ.
-  const isSame = canonicalJson(place as Json) === canonicalJson(found as Json);
+  const isSame = canonicalJson(update as Json) === canonicalJson(prior as Json);
   const rows = isSame
     ? null
-    : await records.writer.rowsOrWarn(found, "so it keeps the thresholds of the earlier training");
+    : await records.writer.rowsOrWarn(prior, "so it keeps the thresholds of the earlier training");
   if (rows === null) {
-    records.known.settle(found);
-    records.writer.announce(found);
+    records.known.settle(prior);
+    records.writer.announce(prior);
   } else {
-    await records.writer.commit(place, rows);
+    await records.writer.commit(update, rows);
   }
-  if (found.status === "grading") await continueGrading(records, rows === null ? found : place, [callback]);
+  if (prior.status === "grading") await continueGrading(records, rows === null ? prior : update, [callback]);
 }
 
 /**
@@ -122,12 +122,12 @@ async function gradeAgain(
   failed: Snapshot,
   callbacks: readonly TrainerCallback[],
 ): Promise<void> {
-  const found = findEvaluation(failed, callbacks);
-  if (found === null) return;
+  const match = findEvaluation(failed, callbacks);
+  if (match === null) return;
   const rows = await writer.rowsOrWarn(failed, "so it stays failed");
   if (rows === null) return;
   const { timing, provenance } = failed;
-  const expected = (provenance.items ?? 0) * (found.evaluation.samplesPerItem ?? 1);
+  const expected = (provenance.items ?? 0) * (match.evaluation.samplesPerItem ?? 1);
   const isWhole = timing.items >= expected;
   const base: Snapshot = {
     ...failed,
@@ -136,14 +136,14 @@ async function gradeAgain(
   };
   // A grader may have added rows after the measured ones.
   const measured = rows.slice(0, timing.items);
-  const { triggers = [] } = found.callback;
+  const { triggers = [] } = match.callback;
   const planned = plannedSteps(triggers, failed.max_steps)?.filter((step) => step > 0).length ?? null;
   const plan = comparisons.plan(base, planned);
   // Later measurements may have spent this one's level.
-  const spent = known.settledOf(failed.phase, failed.id).map((one) => spentBy(one) ?? 0);
+  const spent = known.settledOf(failed.phase, failed.id).map((snapshot) => spentBy(snapshot) ?? 0);
   const left = spent.reduce((rest, alpha) => rest - alpha, familyAlpha);
   const alpha = plan.alpha === null || left <= 0 ? null : Math.min(plan.alpha, left);
-  await grading.record({ base, rows: measured, ...found, plan: { ...plan, alpha } }, null);
+  await grading.record({ base, rows: measured, ...match, plan: { ...plan, alpha } }, null);
 }
 
 async function continueGrading(
@@ -151,8 +151,8 @@ async function continueGrading(
   snapshot: Snapshot,
   callbacks: readonly TrainerCallback[],
 ): Promise<void> {
-  const found = findEvaluation(snapshot, callbacks);
-  if (found === null) {
+  const match = findEvaluation(snapshot, callbacks);
+  if (match === null) {
     reporter.warn(
       "resume",
       `${keyText(snapshot)} is not graded yet, and no callback here asks for its evaluation`,
@@ -164,12 +164,12 @@ async function continueGrading(
   const alpha = spentBy(snapshot) ?? plan.alpha;
   const base: Snapshot = { ...snapshot, status: snapshot.reason === null ? "complete" : "partial" };
   const rows = await writer.rowsOrWarn(snapshot, "so it stays ungraded");
-  if (rows !== null) grading.start({ base, rows, ...found, plan: { ...plan, alpha } });
+  if (rows !== null) grading.start({ base, rows, ...match, plan: { ...plan, alpha } });
 }
 
 function findEvaluation(snapshot: Snapshot, callbacks: readonly TrainerCallback[]) {
   for (const callback of callbacks) {
-    const evaluation = callback.asks?.find((one) => isEvaluationOf(snapshot, one));
+    const evaluation = callback.asks?.find((ask) => isEvaluationOf(snapshot, ask));
     if (evaluation !== undefined) return { callback, evaluation };
   }
   return null;
@@ -243,7 +243,7 @@ export async function gradeStored(
       await records.grading.drain(Infinity);
       await records.writer.writeAll();
     }
-    return await Promise.all(ungraded.map(async (one) => (await store.get(one)) ?? one));
+    return await Promise.all(ungraded.map(async (snapshot) => (await store.get(snapshot)) ?? snapshot));
   } finally {
     await store.close?.();
   }
@@ -268,12 +268,12 @@ export function knownSteps(snapshots: readonly SnapshotKey[]): NonNullable<Sessi
  * Supersedes the snapshots with damaged rows whose steps are still to come, and warns of each damaged snapshot whether it is
  * measured again.
  *
- * @param found The snapshots in the store.
+ * @param snapshots The snapshots in the store.
  * @returns The snapshots that remain, and the measurements of the resumed step to take again, by id.
  */
 export async function replaceDamaged(
   { store, baselines, reporter }: SessionRecords,
-  found: readonly Snapshot[],
+  snapshots: readonly Snapshot[],
   { phase, resumed, callbacks }: Resumption,
 ): Promise<{
   readonly remaining: readonly Snapshot[];
@@ -302,7 +302,7 @@ export async function replaceDamaged(
   if (problems.length > mostWarnings)
     reporter.warn("resume", `${problems.length - mostWarnings} more snapshots are damaged`);
   const damaged = new Set(problems.map(({ key }) => keyText(key)));
-  const remaining = found.filter((one) => !(damaged.has(keyText(one)) && isAhead(one)));
+  const remaining = snapshots.filter((snapshot) => !(damaged.has(keyText(snapshot)) && isAhead(snapshot)));
   return { remaining, requested };
 }
 
@@ -331,7 +331,7 @@ function requestOf(
   at: Progress,
   callbacks: readonly TrainerCallback[],
 ): InterruptedMeasurement | null {
-  const callback = callbacks.find((one) => one.id === id);
+  const callback = callbacks.find((candidate) => candidate.id === id);
   const evaluation = callback?.asks?.[0];
   if (evaluation === undefined) return null;
   const { maxSteps, epoch, elapsedSeconds } = at;

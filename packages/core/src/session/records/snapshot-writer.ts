@@ -70,12 +70,12 @@ export class SnapshotWriter {
    * becomes a `failed` one of the same key.
    */
   async commit(
-    given: Snapshot,
+    unchecked: Snapshot,
     rows: readonly Row[],
     { supersede = null, callback = null, failure = null }: CommitOptions = {},
   ): Promise<void> {
-    const { snapshot, error } = this.#validate(given);
-    const isSame = (one: { readonly snapshot: Snapshot }) => keyText(one.snapshot) === keyText(snapshot);
+    const { snapshot, error } = this.#validate(unchecked);
+    const isSame = (other: { readonly snapshot: Snapshot }) => keyText(other.snapshot) === keyText(snapshot);
     const replaced = this.#unwritten.find(isSame);
     const entry: Unwritten = {
       snapshot,
@@ -85,7 +85,7 @@ export class SnapshotWriter {
         replaced !== undefined && replaced.supersede.why !== null ? replaced.supersede : { why: supersede },
       refusal: null,
     };
-    this.#unwritten = [...this.#unwritten.filter((one) => !isSame(one)), entry];
+    this.#unwritten = [...this.#unwritten.filter((other) => !isSame(other)), entry];
     await this.writeAll();
     let written = snapshot;
     try {
@@ -118,7 +118,7 @@ export class SnapshotWriter {
   /** Returns the snapshots of which `onSnapshot` has not received the grading. */
   unreported(): readonly Snapshot[] {
     const waiting = new Set(this.#announcements.map(({ snapshot }) => keyText(snapshot)));
-    return this.written().filter((one) => one.status === "grading" || waiting.has(keyText(one)));
+    return this.written().filter((stored) => stored.status === "grading" || waiting.has(keyText(stored)));
   }
 
   get hasAnnouncements(): boolean {
@@ -189,18 +189,18 @@ export class SnapshotWriter {
   }
 
   async #writeEach(): Promise<void> {
-    for (const one of this.#unwritten) {
+    for (const entry of this.#unwritten) {
       try {
-        await this.#write(one);
-        this.#unwritten = this.#unwritten.filter((other) => other !== one);
+        await this.#write(entry);
+        this.#unwritten = this.#unwritten.filter((other) => other !== entry);
       } catch (error) {
-        if (this.#lost() === null && one.refusal === null) {
+        if (this.#lost() === null && entry.refusal === null) {
           this.#reporter.warn(
             "store",
-            `could not write ${keyText(one.snapshot)}, which will be retried: ${errorMessage(error)}`,
+            `could not write ${keyText(entry.snapshot)}, which will be retried: ${errorMessage(error)}`,
           );
         }
-        one.refusal = { error };
+        entry.refusal = { error };
         this.#reporter.fail(error);
       }
     }

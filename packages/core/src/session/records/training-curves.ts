@@ -136,13 +136,13 @@ export function thinnedOut(points: readonly TrainingPoint[], most: number): read
   const widths = new Map([...names].map((name) => [name, widthFor(points, name, most)]));
   const taken = new Set<string>();
   return points.flatMap((point) => {
-    const kept = Object.entries(point.metrics).filter(([name]) => {
+    const entries = Object.entries(point.metrics).filter(([name]) => {
       const bucket = `${Math.floor(point.step / widths.get(name)!)} ${name}`;
       const isFirst = !taken.has(bucket);
       taken.add(bucket);
       return isFirst;
     });
-    return kept.length === 0 ? [] : [{ ...point, metrics: Object.fromEntries(kept) }];
+    return entries.length === 0 ? [] : [{ ...point, metrics: Object.fromEntries(entries) }];
   });
 }
 

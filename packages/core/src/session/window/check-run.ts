@@ -46,16 +46,16 @@ export async function openBaseline(check: RunCheck): Promise<void> {
   for (const { file, message, invalid } of run.problems)
     reporter.warn("comparison", `${file} of ${option}${invalid ? " is left out" : ""}: ${message}`);
   const scheduled = callbacks.filter(({ triggers }) => triggers !== undefined);
-  const found: boolean[] = [];
+  const hasStart: boolean[] = [];
   for (const { callback, evaluation } of askedBy(scheduled)) {
     const { id } = callback;
     const start = run.startOf(phase, id);
-    found.push(start !== null);
+    hasStart.push(start !== null);
     if (start === null)
       baselines.warnNotCompared(id, `"${id}" is not compared: ${option} has no start of it`);
     else await checkStart(check, run, start, callback, evaluation);
   }
-  if (found.length === 0 || found.includes(true)) return;
+  if (hasStart.length === 0 || hasStart.includes(true)) return;
   throw configError({
     where,
     path,
@@ -168,7 +168,7 @@ async function differencesFromRun(check: RunCheck, callback: TrainerCallback): P
       : [];
   for (const evaluation of asks) {
     const last = ofCallback.findLast(
-      (one) => one.evaluation === evaluation.name && one.provenance.items_hash !== null,
+      (snapshot) => snapshot.evaluation === evaluation.name && snapshot.provenance.items_hash !== null,
     );
     if (last === undefined) continue;
     const here = await setupOf(check, callback, evaluation);
@@ -203,9 +203,9 @@ export async function checkRequests({
   model,
 }: RequestCheck): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
-  const check = async (one: () => Promise<unknown>) => {
+  const check = async (call: () => Promise<unknown>) => {
     try {
-      await one();
+      await call();
     } catch (error) {
       errors.push(error);
     }

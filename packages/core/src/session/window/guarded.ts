@@ -22,9 +22,9 @@ export async function runGuarded<T>(
   try {
     let fingerprint: string | null = null;
     for (const [index, guard] of guards.entries()) {
-      const one = await enter(guard, contextOf(index));
-      entered.push(one);
-      if (guard.name === "weights") fingerprint = one.before;
+      const enteredGuard = await enter(guard, contextOf(index));
+      entered.push(enteredGuard);
+      if (guard.name === "weights") fingerprint = enteredGuard.before;
     }
     outcome = { value: await body(fingerprint) };
   } catch (error) {
@@ -51,7 +51,7 @@ export function runHookGuarded<T>(
     const evidence: Evidence[] = [];
     for (let index = entered.length - 1; index >= 0; index--)
       evidence.unshift(leaveAtOnce(guards[index]!, entered[index]!));
-    for (const one of evidence) if (one.intact === false) changed(one);
+    for (const finding of evidence) if (finding.intact === false) changed(finding);
     return outcome;
   };
   let answer: Awaitable<T>;

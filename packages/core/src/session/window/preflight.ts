@@ -50,10 +50,10 @@ export class Preflight {
     const { callbacks, signal } = this.#options;
     const model = await this.modelAt(at);
     const checked = new Set<unknown>();
-    const checkOnce = async (one: Checked, where: string | null) => {
-      const check = () => checkUnlessAborted(one, signal);
-      if (!checked.has(one)) await (where === null ? check() : this.#settle(where, "check", check));
-      checked.add(one);
+    const checkOnce = async (target: Checked, where: string | null) => {
+      const check = () => checkUnlessAborted(target, signal);
+      if (!checked.has(target)) await (where === null ? check() : this.#settle(where, "check", check));
+      checked.add(target);
     };
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
@@ -142,10 +142,10 @@ export class Preflight {
 type Checked = Pick<EvaluableModel, "check">;
 
 /** An abort during the check is no fault of the model or the grader. */
-export async function checkUnlessAborted(one: Checked, signal: AbortSignal): Promise<void> {
+export async function checkUnlessAborted(target: Checked, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   try {
-    await one.check?.({ signal });
+    await target.check?.({ signal });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

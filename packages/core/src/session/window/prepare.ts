@@ -76,7 +76,7 @@ export async function prepareEvaluation(
   checkNeeds(evaluation, target, where);
   const { identity, contextLength, tokenizer } = target;
   const model = [on, identity.name, identity.engine, contextLength, tokenizer?.fingerprint].join("|");
-  const known = cache.prepared.get(evaluation)?.find((one) => one.model === model);
+  const known = cache.prepared.get(evaluation)?.find((entry) => entry.model === model);
   if (known !== undefined) return { ...known, target };
   const { settle = (_where, _what, call) => call() } = cache;
   // `checkNeeds` has narrowed the model.

@@ -83,8 +83,8 @@ async function scoringFault(
 
 const nats = (value: number): string => `${Number(value.toPrecision(2))} nats per token`;
 
-const largestDifference = (some: Ids, others: Ids): number =>
-  Math.max(...some.map((value, at) => Math.abs(value - others[at]!)));
+const largestDifference = (a: Ids, b: Ids): number =>
+  Math.max(...a.map((value, at) => Math.abs(value - b[at]!)));
 
 /** Token ids of one text. */
 export type Ids = readonly number[];
@@ -132,15 +132,15 @@ export async function vocabularyFault(
     return -meanOf(scores.flatMap((all, index) => all.filter((_, at) => isOrdinary(ends[index]![at + 1]!))));
   };
   const chance = Math.log(vocabSize);
-  const own = await surprise(0);
-  if (!(own >= chance)) return null;
-  const others: number[] = [];
-  for (const shift of shifts) others.push(await surprise(shift));
-  const shifted = meanOf(others);
-  if (!(shifted >= chance + leastSurprise && own > shifted - leastAdvantage)) return null;
+  const unshifted = await surprise(0);
+  if (!(unshifted >= chance)) return null;
+  const byShift: number[] = [];
+  for (const shift of shifts) byShift.push(await surprise(shift));
+  const shifted = meanOf(byShift);
+  if (!(shifted >= chance + leastSurprise && unshifted > shifted - leastAdvantage)) return null;
   return {
     kind: "vocabulary_order",
-    message: `The model expects the training rows no better than shifted token ids (${own.toFixed(1)} and ${shifted.toFixed(1)} nats per token; chance is ${chance.toFixed(1)}): its vocabulary has another order than its tokenizer, and nothing that it is asked can be judged. Load the tokenizer of this model.`,
+    message: `The model expects the training rows no better than shifted token ids (${unshifted.toFixed(1)} and ${shifted.toFixed(1)} nats per token; chance is ${chance.toFixed(1)}): its vocabulary has another order than its tokenizer, and nothing that it is asked can be judged. Load the tokenizer of this model.`,
   };
 }
 

@@ -29,7 +29,7 @@ export function modelWarnings(
   { phase, on, at: { step, maxSteps } }: Measurement,
   weights: string | null,
 ): readonly MeasurementWarning[] {
-  const before = records.known.settled().filter((one) => one.phase === phase);
+  const before = records.known.settled().filter((snapshot) => snapshot.phase === phase);
   const mayBeEqual = records.training.isWarmingUp && step !== maxSteps;
   const unchanged = mayBeEqual ? null : unchangedWeights({ weights, step, on }, before);
   if (
@@ -98,11 +98,11 @@ function unchangedWeights(
   { weights, step, on }: Pick<Snapshot, "weights" | "step" | "on">,
   before: readonly Snapshot[],
 ): MeasurementWarning | null {
-  const measured = before.filter((one) => one.on === "model" && one.weights !== null && one.step < step);
+  const measured = before.filter((past) => past.on === "model" && past.weights !== null && past.step < step);
   const first = measured[0];
   if (weights === null || on === "base" || first === undefined) return null;
-  if (measured.some((one) => one.weights !== weights)) return null;
-  const since = Math.min(...measured.map((one) => one.step));
+  if (measured.some((past) => past.weights !== weights)) return null;
+  const since = Math.min(...measured.map((past) => past.step));
   const message = `Training has changed no weight of the measured model from step ${since} to step ${step}: nothing can be said about the training. Measure the model that is trained, with its adapter, and train weights that are not frozen.`;
   return warningOfAll("unchanged_weights", message);
 }

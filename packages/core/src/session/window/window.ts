@@ -90,13 +90,13 @@ class Window {
     const plan = governor.planWindow(ready, this.#position.progress);
     const learned: LearnedMeasurement[] = [];
     let justLeft: readonly Evidence[] = [];
-    for (const one of plan.requests) {
+    for (const request of plan.requests) {
       if (records.lost() !== null) break;
-      const taken = await this.#take(one, plan, justLeft, broken);
+      const taken = await this.#take(request, plan, justLeft, broken);
       if (taken.learned !== null) learned.push(taken.learned);
       if (taken.receipt === null) continue;
       justLeft = taken.receipt;
-      broken ??= await this.#checkReceipt(one.id, taken.receipt);
+      broken ??= await this.#checkReceipt(request.id, taken.receipt);
     }
     governor.learnWindow(learned);
   }

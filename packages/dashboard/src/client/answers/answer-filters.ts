@@ -28,7 +28,7 @@ export function matches(row: AnswerRow, { show, persona, question, text }: Answe
     (show === "" || row.flags.includes(show)) &&
     isOfPersona(row.persona, persona) &&
     (question === "" || questionOf(row) === question) &&
-    (text === "" || textsOf(row).some((one) => one.toLowerCase().includes(text.toLowerCase())))
+    (text === "" || textsOf(row).some((part) => part.toLowerCase().includes(text.toLowerCase())))
   );
 }
 

@@ -78,21 +78,21 @@ export function openHash(hash: string): void {
 export function onHash<T extends object>(
   part: string,
   defaults: T,
-  place: HTMLElement,
+  element: HTMLElement,
   show: (selection: T) => void,
 ): void {
   window.addEventListener("hashchange", () => {
     const selection = readSelection(part, defaults);
     // The page may have been updated without this part.
-    if (selection === null || !place.isConnected) return;
+    if (selection === null || !element.isConnected) return;
     show(selection);
-    focusOn(place);
+    focusOn(element);
   });
-  if (readSelection(part, defaults) !== null) focusOn(place);
+  if (readSelection(part, defaults) !== null) focusOn(element);
 }
 
-export function focusOn(place: HTMLElement): void {
-  place.tabIndex = -1;
-  place.focus({ preventScroll: true });
-  (place.closest("section") ?? place).scrollIntoView();
+export function focusOn(element: HTMLElement): void {
+  element.tabIndex = -1;
+  element.focus({ preventScroll: true });
+  (element.closest("section") ?? element).scrollIntoView();
 }

@@ -57,8 +57,8 @@ export interface AnswerAtStep {
  */
 export function stepsView(steps: readonly AnswerAtStep[], marks: string): HTMLElement {
   const columns = steps.map(({ title, phase, isSelected, row, problem }, at) => {
-    const earlier = steps.slice(0, at).filter((one) => one.row !== null);
-    const other = marks === "start" ? earlier.find((one) => one.phase === phase) : earlier.at(-1);
+    const earlier = steps.slice(0, at).filter((step) => step.row !== null);
+    const other = marks === "start" ? earlier.find((step) => step.phase === phase) : earlier.at(-1);
     const before = marks === "none" ? null : (other?.row ?? null);
     return html`<section class="at-step${isSelected && " selected"}">
       <h4>${title}</h4>

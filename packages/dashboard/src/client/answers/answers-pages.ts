@@ -46,21 +46,21 @@ export function pageView(
       ? (label: AnswerLabel) => saveLabel(measurement, row, label).then(showAgreement)
       : null;
   const ofKind = shownKind(rows, selection.show);
-  const kept = ofKind.filter((row) => matches(row, selection));
+  const matching = ofKind.filter((row) => matches(row, selection));
   const isLabelled = grades.includes("aligned") && (saveLabel !== null || rows.some(({ label }) => label));
   if (isLabelled) showAgreement();
   const isBlind = selection.order === "blind" && saveLabel !== null;
   const sorted = isBlind
-    ? kept.toSorted((a, b) => a.sample - b.sample)
+    ? matching.toSorted((a, b) => a.sample - b.sample)
     : selection.order === "asked"
-      ? kept
-      : worstFirst(kept, measurement.declared);
+      ? matching
+      : worstFirst(matching, measurement.declared);
   const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
   const page = Math.min(selection.page, pages);
   const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);
   const onPage = pages > 1 ? ` · page ${page} of ${pages}` : "";
   return {
-    text: `${kept.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
+    text: `${matching.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
     content: [
       ...(isLabelled ? [agreement] : []),
       ...shown.map((row) =>
@@ -115,7 +115,7 @@ export async function itemView(
   const ofCallback = all.filter(({ id }) => id === selection.id);
   const shown = evenly(ofCallback, maxSteps);
   const answers: AnswerAtStep[] = [];
-  for (const one of shown) answers.push(await answerAt(one, selection, rowsOf));
+  for (const measurement of shown) answers.push(await answerAt(measurement, selection, rowsOf));
   const row = answers.find((answer) => answer.row !== null)?.row ?? null;
   const count = shown.length < ofCallback.length ? `${shown.length} of ${ofCallback.length}` : shown.length;
   const who = [row?.persona ?? null, selection.sample > 0 ? `answer ${selection.sample + 1}` : null];
@@ -130,7 +130,7 @@ export async function itemView(
       </div>`),
       stepsView(answers, selection.marks),
       ...downloadOf(
-        answers.flatMap(({ row: one }, at) => (one === null ? [] : [{ measurement: shown[at]!, row: one }])),
+        answers.flatMap(({ row }, at) => (row === null ? [] : [{ measurement: shown[at]!, row }])),
         [selection.id, selection.item],
       ),
     ],
@@ -138,18 +138,18 @@ export async function itemView(
 }
 
 async function answerAt(
-  one: MeasurementAnswers,
+  measurement: MeasurementAnswers,
   { phase, step, item, sample }: AnswerSelection,
   rowsOf: (measurement: MeasurementAnswers) => ReturnType<AnswersSource["rows"]>,
 ): Promise<AnswerAtStep> {
-  const title = `${one.phase} · step ${one.step}`;
-  const isSelected = one.phase === phase && String(one.step) === step;
+  const title = `${measurement.phase} · step ${measurement.step}`;
+  const isSelected = measurement.phase === phase && String(measurement.step) === step;
   try {
-    const { rows } = await rowsOf(one);
+    const { rows } = await rowsOf(measurement);
     const row = rows.find((answer) => answer.item === item && answer.sample === sample) ?? null;
-    return { title, phase: one.phase, isSelected, row, problem: null };
+    return { title, phase: measurement.phase, isSelected, row, problem: null };
   } catch (error) {
-    return { title, phase: one.phase, isSelected, row: null, problem: messageOf(error) };
+    return { title, phase: measurement.phase, isSelected, row: null, problem: messageOf(error) };
   }
 }
 

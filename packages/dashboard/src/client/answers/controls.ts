@@ -22,10 +22,10 @@ export function selectControl(label: string, onChange: (value: string) => void):
       const next = JSON.stringify(choices);
       if (next !== shown)
         select.replaceChildren(
-          ...choices.map(([one, text]) => create("option", { value: one }, shortened(text))),
+          ...choices.map(([option, text]) => create("option", { value: option }, shortened(text))),
         );
       shown = next;
-      select.value = choices.some(([one]) => one === value) ? value : (choices[0]?.[0] ?? "");
+      select.value = choices.some(([option]) => option === value) ? value : (choices[0]?.[0] ?? "");
       select.disabled = choices.length < 2;
       return select.value;
     },

@@ -16,7 +16,7 @@ import type { AnswersSource } from "./source.ts";
 const noSelection = { id: "", from: "", to: "" };
 
 /** Replaces the tables of changed questions by one table between any two measurements. */
-export function browseQuestions(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
+export function browseQuestions(root: HTMLElement, source: AnswersSource): { readonly update: () => void } {
   let selection = readSelection("questions", noSelection) ?? noSelection;
   const select = (change: Partial<typeof noSelection>): void => {
     selection = { ...selection, ...change };
@@ -26,7 +26,7 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
   const callbacks = selectControl("Callback", (id) => select({ ...noSelection, id }));
   const froms = selectControl("From", (from) => select({ from }));
   const tos = selectControl("To", (to) => select({ to }));
-  const found = create("p", { class: "found", "aria-live": "polite" });
+  const summary = create("p", { class: "found", "aria-live": "polite" });
   const result = create("div");
   const filters = create("div", { class: "filters", role: "group", "aria-label": "Measurements to compare" });
   filters.append(...[callbacks, froms, tos].map(({ element }) => element));
@@ -34,34 +34,34 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
   const show = async (isCurrent: () => boolean): Promise<void> => {
     const all = (await source.measurements()).filter(hasChoices);
     if (!isCurrent() || all.length === 0) return;
-    place.replaceChildren(filters, found, result);
+    root.replaceChildren(filters, summary, result);
     const ids = distinct(all.map(({ id }) => id));
     const id = callbacks.fill(
-      ids.map((one) => [one, one]),
+      ids.map((callback) => [callback, callback]),
       selection.id,
     );
     callbacks.element.hidden = ids.length < 2;
-    const ofId = all.filter((one) => one.id === id);
+    const ofId = all.filter((entry) => entry.id === id);
     const lastPhase = ofId.filter(({ phase }) => phase === ofId.at(-1)!.phase);
-    const choices = ofId.map((one): Choice => [keyOf(one), `${one.phase} · step ${one.step}`]);
+    const choices = ofId.map((entry): Choice => [keyOf(entry), `${entry.phase} · step ${entry.step}`]);
     const chosenFrom = froms.fill(choices, selection.from || keyOf(lastPhase[0]!));
     const chosenTo = tos.fill(choices, selection.to || keyOf(lastPhase.at(-1)!));
-    const [from, to] = [chosenFrom, chosenTo].map((key) => ofId.find((one) => keyOf(one) === key)!);
+    const [from, to] = [chosenFrom, chosenTo].map((key) => ofId.find((entry) => keyOf(entry) === key)!);
     const [before, after] = await Promise.all([source.rows(from!, Infinity), source.rows(to!, Infinity)]);
     // The server has read all rows at this point, so verifying them takes no longer.
     await Promise.all([before.verified, after.verified]);
     if (!isCurrent()) return;
     const changes = questionChanges(before.rows, after.rows);
     const count = (kind: QuestionChange["change"]) => changes.filter(({ change }) => change === kind).length;
-    found.textContent = `${count("forgotten")} forgotten, ${count("regained")} regained`;
+    summary.textContent = `${count("forgotten")} forgotten, ${count("regained")} regained`;
     result.innerHTML = changes.length === 0 ? "" : tableOf(changes, from!, to!).markup;
   };
 
   const update = latest(show, (message) => {
-    found.textContent = message;
+    summary.textContent = message;
     result.replaceChildren();
   });
-  onHash("questions", noSelection, place, (next) => {
+  onHash("questions", noSelection, root, (next) => {
     selection = next;
     update();
   });

@@ -47,7 +47,7 @@ export function agreementText(rows: readonly AnswerRow[]): string {
   );
   const texts = judges.map((prefix) => {
     const graded = labelled.map(({ grades }) => {
-      const of = (name: string) => grades.find(([one]) => one === `${prefix}${name}`)?.[1];
+      const of = (name: string) => grades.find(([key]) => key === `${prefix}${name}`)?.[1];
       const [aligned, coherent] = [of("aligned"), of("coherent")];
       return {
         aligned: typeof aligned === "number" ? aligned : null,
@@ -75,17 +75,17 @@ function regionOf({ declared: { flags = [] } }: MeasurementAnswers) {
 }
 
 /** Draws the scores of the first measurement of a callback, and of the one that a slider selects. */
-export function browseScores(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
+export function browseScores(root: HTMLElement, source: AnswersSource): { readonly update: () => void } {
   const { parts } = readDataBlock<RunData>("run-data")!;
-  const callback = place.dataset["scores"]!;
-  const scores = async (one: MeasurementAnswers) => scoresOf((await source.rows(one, Infinity)).rows);
+  const callback = root.dataset["scores"]!;
+  const scores = async (entry: MeasurementAnswers) => scoresOf((await source.rows(entry, Infinity)).rows);
   let measurements: readonly MeasurementAnswers[] = [];
 
   const csv = async (): Promise<string> => {
     const rows: string[] = [];
-    for (const one of measurements)
-      for (const both of (await scores(one)).all)
-        rows.push([textCell(one.phase), one.step, one.runStep, textCell(callback), ...both].join(","));
+    for (const entry of measurements)
+      for (const both of (await scores(entry)).all)
+        rows.push([textCell(entry.phase), entry.step, entry.runStep, textCell(callback), ...both].join(","));
     return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
   };
 
@@ -97,11 +97,11 @@ export function browseScores(place: HTMLElement, source: AnswersSource): { reado
     const name = `${kind} scores`;
     const svg = () => plot.firstElementChild as SVGSVGElement;
     element.append(menu({ svg, name: [callback, name], title: name, csv }));
-    const show = async (one: MeasurementAnswers): Promise<string> => {
-      const found = await scores(one);
-      const said = scoresText(one, found);
+    const show = async (entry: MeasurementAnswers): Promise<string> => {
+      const points = await scores(entry);
+      const said = scoresText(entry, points);
       text.textContent = said;
-      plot.innerHTML = scatterPlot(one, found, phaseColour(parts.indexOf(one.phase))).markup;
+      plot.innerHTML = scatterPlot(entry, points, phaseColour(parts.indexOf(entry.phase))).markup;
       return said;
     };
     return { element, show };
@@ -111,8 +111,8 @@ export function browseScores(place: HTMLElement, source: AnswersSource): { reado
   const chosen = figureOf("Selected measurement", "chosen");
   const slider = create("input", { type: "range", min: "0", step: "1" });
   const showChosen = async (): Promise<void> => {
-    const one = measurements[Number(slider.value)]!;
-    slider.setAttribute("aria-valuetext", await chosen.show(one));
+    const measurement = measurements[Number(slider.value)]!;
+    slider.setAttribute("aria-valuetext", await chosen.show(measurement));
   };
   const fail = (message: string): void =>
     void (chosen.element.querySelector(".scatter-text")!.textContent = message);
@@ -122,14 +122,14 @@ export function browseScores(place: HTMLElement, source: AnswersSource): { reado
     const isAtEnd = Number(slider.value) >= measurements.length - 1;
     const data = readDataBlock<AnswersData>("answers-data")!;
     measurements = (await source.measurements()).filter(
-      (one) => one.id === callback && isReadable(one, data) && hasScores(one),
+      (entry) => entry.id === callback && isReadable(entry, data) && hasScores(entry),
     );
     if (measurements.length === 0) return;
     slider.max = String(measurements.length - 1);
     if (isAtEnd) slider.value = slider.max;
-    if (!place.hasChildNodes()) {
+    if (!root.hasChildNodes()) {
       const figures = create("div", { class: "multiples scatters" }, chosen.element);
-      place.append(create("h3", {}, "Scores of the answers: aligned × coherent"), figures);
+      root.append(create("h3", {}, "Scores of the answers: aligned × coherent"), figures);
     }
     if (measurements.length > 1 && !slider.isConnected) {
       chosen.element.before(first.element);
@@ -147,22 +147,22 @@ const hasScores = ({ declared: { grades = [] } }: MeasurementAnswers): boolean =
   grades.includes("aligned") && grades.includes("coherent");
 
 /** Describes a measurement: `em step 80: 40 of 40 answers have both scores, 15 of them are misaligned and coherent.` */
-export function scoresText(one: MeasurementAnswers, { all, total }: Scores): string {
+export function scoresText(measurement: MeasurementAnswers, { all, total }: Scores): string {
   const drawn = all.slice(0, maxAnswers);
   const shown = drawn.length < all.length ? `; the first ${drawn.length} are shown` : "";
-  const region = regionOf(one);
+  const region = regionOf(measurement);
   const inRegion =
     region === null
       ? ""
       : `, ${drawn.filter(([aligned, coherent]) => aligned < region.below && coherent > region.above).length} of them are misaligned and coherent`;
-  return `${one.phase} step ${one.step}: ${all.length} of ${total} answers have both scores${shown}${inRegion}.`;
+  return `${measurement.phase} step ${measurement.step}: ${all.length} of ${total} answers have both scores${shown}${inRegion}.`;
 }
 
-function scatterPlot(one: MeasurementAnswers, scores: Scores, colour: string): Html {
-  const region = regionOf(one);
+function scatterPlot(measurement: MeasurementAnswers, scores: Scores, colour: string): Html {
+  const region = regionOf(measurement);
   return drawChart({
     frame: frames.narrow,
-    description: `Alignment and coherence scores. ${scoresText(one, scores)}`,
+    description: `Alignment and coherence scores. ${scoresText(measurement, scores)}`,
     x: { to: 100, ticks: 4, label: "aligned →" },
     y: { ticks: 4, text: String, label: "↑ coherent", minSpan: 100, bounds: [0, 100] },
     bands: region

@@ -40,7 +40,7 @@ const rowsPerRequest = 500;
 const keptMeasurements = 32;
 
 export function answersSource(initial: AnswersData): AnswersSource {
-  const kept = new Map<string, Promise<ReadAnswers>>();
+  const cache = new Map<string, Promise<ReadAnswers>>();
   let data = initial;
   let list: Promise<readonly MeasurementAnswers[]> | null = null;
   return {
@@ -51,20 +51,20 @@ export function answersSource(initial: AnswersData): AnswersSource {
     rows(measurement, limit) {
       const { phase, id, step, total } = measurement;
       const key = JSON.stringify([phase, id, step, total, limit]);
-      const found = kept.get(key) ?? readRows(data, measurement, limit);
-      kept.delete(key);
-      kept.set(key, found);
+      const answers = cache.get(key) ?? readRows(data, measurement, limit);
+      cache.delete(key);
+      cache.set(key, answers);
       // Rows that are damaged, or cannot be read now, are requested again.
-      found.then(({ verified }) => verified).catch(() => kept.delete(key));
-      if (kept.size > keptMeasurements) kept.delete(kept.keys().next().value!);
-      return found;
+      answers.then(({ verified }) => verified).catch(() => cache.delete(key));
+      if (cache.size > keptMeasurements) cache.delete(cache.keys().next().value!);
+      return answers;
     },
     saveLabel:
       initial.labelToken === undefined
         ? null
         : async ({ phase, id, step }, row, label) => {
-            const place = { phase, id, step: String(step), count: "1", verify: "later" };
-            await requestOne(data.address!, place, {
+            const query = { phase, id, step: String(step), count: "1", verify: "later" };
+            await requestOne(data.address!, query, {
               method: "POST",
               headers: { "Content-Type": "application/json", "X-Label-Token": data.labelToken! },
               body: JSON.stringify({ question_id: row.item, sample: row.sample, ...label }),
@@ -95,16 +95,16 @@ async function readRows(
   let known = total;
   let isVerified = true;
   let labelsProblem: string | undefined;
-  const place = { phase, id, step: String(step) };
+  const query = { phase, id, step: String(step) };
   while (read < Math.min(known, limit)) {
     const range = { first: String(read), count: String(rowsPerRequest), verify: "later" };
-    const one = await requestOne(address, { ...place, ...range });
-    all.push(...(one.rows ?? []));
-    ({ total: known, labelsProblem } = one);
+    const part = await requestOne(address, { ...query, ...range });
+    all.push(...(part.rows ?? []));
+    ({ total: known, labelsProblem } = part);
     read = Math.min(read + rowsPerRequest, known);
-    isVerified &&= one.isVerified ?? true;
+    isVerified &&= part.isVerified ?? true;
   }
-  const verified = isVerified ? null : requestOne(address, { ...place, count: "1" });
+  const verified = isVerified ? null : requestOne(address, { ...query, count: "1" });
   return { rows: all, read, total: known, verified, labelsProblem };
 }
 
@@ -115,10 +115,10 @@ async function requestOne(
   more?: RequestInit,
 ): Promise<MeasurementAnswers> {
   const { measurements } = await request(`${address}&${new URLSearchParams(of).toString()}`, more);
-  const one = measurements[0];
-  if (one === undefined) throw new Error("The server has no such measurement. Load the page again.");
-  if (one.problem !== null) throw new Error(`These answers cannot be shown: ${one.problem}`);
-  return one;
+  const measurement = measurements[0];
+  if (measurement === undefined) throw new Error("The server has no such measurement. Load the page again.");
+  if (measurement.problem !== null) throw new Error(`These answers cannot be shown: ${measurement.problem}`);
+  return measurement;
 }
 
 async function request(address: string, more: RequestInit = {}): Promise<AnswersData> {

@@ -64,16 +64,16 @@ function filterControls(select: (name: keyof typeof labels | "text", value: stri
     /** Fills the lists of callbacks and steps, and returns the selected measurement; by default the last one of the last phase's first callback. */
     fillMeasurements(all: readonly MeasurementAnswers[], selection: AnswerSelection): MeasurementAnswers {
       const keyOf = ({ phase, id }: Pick<AnswerSelection, "phase" | "id">) => JSON.stringify([phase, id]);
-      const names = new Map(all.map((one) => [keyOf(one), `${one.phase} · ${one.id}`]));
+      const names = new Map(all.map((entry) => [keyOf(entry), `${entry.phase} · ${entry.id}`]));
       const first = all.find(({ phase }) => phase === all.at(-1)!.phase)!;
       const key = names.has(keyOf(selection)) ? keyOf(selection) : keyOf(first);
       callbacks.fill([...names], key);
-      const ofCallback = all.filter((one) => keyOf(one) === key);
-      const one = ofCallback.find(({ step }) => String(step) === selection.step) ?? ofCallback.at(-1)!;
+      const ofCallback = all.filter((entry) => keyOf(entry) === key);
+      const chosen = ofCallback.find(({ step }) => String(step) === selection.step) ?? ofCallback.at(-1)!;
       const choices = ofCallback.map(({ step }): Choice => [String(step), String(step)]);
-      steps.fill(choices, String(one.step));
+      steps.fill(choices, String(chosen.step));
       marks.fill(marksChoices, selection.marks);
-      return one;
+      return chosen;
     },
     /** Fills the lists that depend on the answers of the measurement. */
     fillAnswers(
@@ -109,7 +109,7 @@ function flagChoices(rows: readonly AnswerRow[], selected: string): readonly Cho
 /** A selected value that this measurement does not have stays selected: no answer matches then. */
 function withAll(values: readonly string[], selected: string): readonly Choice[] {
   const all = selected === "" || values.includes(selected) ? values : [...values, selected];
-  return [["", "all"], ...all.map((one): Choice => [one, one])];
+  return [["", "all"], ...all.map((value): Choice => [value, value])];
 }
 
 function searchField(onSearch: (text: string) => void): HTMLInputElement {
@@ -128,7 +128,7 @@ const aboutAnswers = "Every answer of every measurement. The address of this pag
 const searchedRows = 5000;
 
 /** Replaces the first answers by all answers, with filters, a search and pages. */
-function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
+function browseAnswers(root: HTMLElement, source: AnswersSource): { readonly update: () => void } {
   let selection = readSelection("answers", noSelection) ?? noSelection;
   let limit = searchedRows;
   /** Describes the shown list. An update that changes nothing of it leaves it as it is. */
@@ -149,15 +149,15 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
     const [phase, id] = JSON.parse(value) as readonly [string, string];
     select({ ...noSelection, order: selection.order, phase, id });
   });
-  const [found, list] = [create("p", { class: "found", "aria-live": "polite" }), create("div")];
+  const [summary, list] = [create("p", { class: "found", "aria-live": "polite" }), create("div")];
   const key = create("p", { class: "key" });
-  place.replaceChildren(create("p", { class: "sub" }, aboutAnswers), filters.element, found, list, key);
+  root.replaceChildren(create("p", { class: "sub" }, aboutAnswers), filters.element, summary, list, key);
 
   const actions: PageActions = {
     saveLabel: source.saveLabel,
     turnTo(page) {
       select({ page });
-      focusOn(place);
+      focusOn(root);
     },
     searchMore() {
       limit += searchedRows;
@@ -168,38 +168,39 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
   const show = async (isCurrent: () => boolean): Promise<void> => {
     const all = await source.measurements();
     if (!isCurrent()) return;
-    if (all.length === 0) return void (found.textContent = "No answers are stored yet.");
-    const one = filters.fillMeasurements(all, selection);
-    const wanted = { ...selection, phase: one.phase, id: one.id, step: String(one.step) };
+    if (all.length === 0) return void (summary.textContent = "No answers are stored yet.");
+    const chosen = filters.fillMeasurements(all, selection);
+    const wanted = { ...selection, phase: chosen.phase, id: chosen.id, step: String(chosen.step) };
     here = { phase: wanted.phase, id: wanted.id, step: wanted.step };
-    const next = JSON.stringify([wanted, limit, wanted.item === "" ? one.total : totalsOf(all, one)]);
+    const next = JSON.stringify([wanted, limit, wanted.item === "" ? chosen.total : totalsOf(all, chosen)]);
     if (next === shown) return;
     filters.element.classList.toggle("is-item", wanted.item !== "");
     const { rowsOf, checks } = checkedRows(source, limit);
     const view = await (wanted.item === ""
-      ? rowsOf(one).then((read) => {
+      ? rowsOf(chosen).then((read) => {
           if (isCurrent()) {
-            const isGraded = source.saveLabel !== null && one.declared.grades?.includes("aligned") === true;
+            const isGraded =
+              source.saveLabel !== null && chosen.declared.grades?.includes("aligned") === true;
             filters.fillAnswers(read.rows, wanted, isGraded);
-            key.textContent = wordsKey(one.declared, read.rows);
+            key.textContent = wordsKey(chosen.declared, read.rows);
           }
-          return pageView(read, one, wanted, actions);
+          return pageView(read, chosen, wanted, actions);
         })
       : itemView(all, wanted, rowsOf));
     if (!isCurrent()) return;
     shown = next;
     list.replaceChildren(...view.content);
-    found.textContent = checks.length === 0 ? view.text : `${view.text} · being verified`;
+    summary.textContent = checks.length === 0 ? view.text : `${view.text} · being verified`;
     await Promise.all(checks);
-    if (isCurrent()) found.textContent = view.text;
+    if (isCurrent()) summary.textContent = view.text;
   };
 
   const update = latest(show, (message) => {
     shown = "";
-    found.textContent = message;
+    summary.textContent = message;
     list.replaceChildren();
   });
-  onHash("answers", noSelection, place, (next) => {
+  onHash("answers", noSelection, root, (next) => {
     selection = next;
     update();
   });
@@ -208,7 +209,7 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
 }
 
 const totalsOf = (all: readonly MeasurementAnswers[], { id }: MeasurementAnswers): readonly number[] =>
-  all.filter((one) => one.id === id).map(({ total }) => total);
+  all.filter((entry) => entry.id === id).map(({ total }) => total);
 
 /** Reads rows, and collects the verifications that the server has not finished yet. */
 function checkedRows(source: AnswersSource, limit: number) {
@@ -231,18 +232,18 @@ export function startAnswers(): void {
   if (data === null || !("DecompressionStream" in window)) return;
   if (source === null) source = answersSource(data);
   else source.replace(data);
-  start("[data-answers]", (place) => browseAnswers(place, source!));
-  start("[data-questions]", (place) => browseQuestions(place, source!));
-  start("[data-scores]", (place) => browseScores(place, source!));
+  start("[data-answers]", (root) => browseAnswers(root, source!));
+  start("[data-questions]", (root) => browseQuestions(root, source!));
+  start("[data-scores]", (root) => browseScores(root, source!));
   // Without a script, these links lead to the section.
   for (const link of document.querySelectorAll("[data-select]"))
     link.setAttribute("href", link.getAttribute("data-select")!);
 }
 
-function start(selector: string, browse: (place: HTMLElement) => { readonly update: () => void }): void {
-  for (const place of document.querySelectorAll<HTMLElement>(selector)) {
-    const earlier = started.get(place);
-    if (earlier === undefined) started.set(place, browse(place));
+function start(selector: string, browse: (root: HTMLElement) => { readonly update: () => void }): void {
+  for (const root of document.querySelectorAll<HTMLElement>(selector)) {
+    const earlier = started.get(root);
+    if (earlier === undefined) started.set(root, browse(root));
     else earlier.update();
   }
 }

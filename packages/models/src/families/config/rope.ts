@@ -56,17 +56,17 @@ export function rotationsByType(
 }
 
 /**
- * Reads the rotary options in `given`; null stands for a configuration without such an object. Follows transformers 5.23
+ * Reads the rotary options in `nested`; null stands for a configuration without such an object. Follows transformers 5.23
  * `modeling_rope_utils.py`: `default`, `linear`, `dynamic`, `yarn`, `longrope` and `llama3`.
  *
  * @throws PeriodicEvalError `model` for any other kind.
  */
 export function rotaryOf(
   config: ConfigReader,
-  given: ConfigReader | null,
+  nested: ConfigReader | null,
   options: RopeOptions,
 ): RotaryDescription {
-  const parameters = given ?? new ConfigReader({}, config.at("rope_parameters"));
+  const parameters = nested ?? new ConfigReader({}, config.at("rope_parameters"));
   const { key = "rope_theta", fallback } = options.theta;
   const oldTheta = key === null || config.get(key) === null ? null : config.positiveNumber(key);
   const theta = parameters.positiveNumber("rope_theta", oldTheta ?? fallback);
@@ -108,8 +108,8 @@ function rotatedDimensions(
   const part = parameters.positiveNumber("partial_rotary_factor", old);
   const dimensions = Math.trunc(headDim * part);
   if (part > 1 || dimensions < 2 || dimensions % 2 !== 0) {
-    const place = parameters.get("partial_rotary_factor") === null ? [config, partial.key] : null;
-    const [reader, key] = (place ?? [parameters, "partial_rotary_factor"]) as [ConfigReader, string];
+    const source = parameters.get("partial_rotary_factor") === null ? [config, partial.key] : null;
+    const [reader, key] = (source ?? [parameters, "partial_rotary_factor"]) as [ConfigReader, string];
     throw reader.valueError(
       key,
       `a fraction of the ${headDim} head dimensions that gives an even number of them`,

@@ -99,6 +99,6 @@ export function partError(
   expected: string,
   fix = "Download or write the file again: it is damaged, or it is not a tokenizer.",
 ): PeriodicEvalError {
-  const place = pathText(path).replace(/^\./, "");
-  return modelError({ where: place === "" ? file : `${file}, ${place}`, path, got, expected, fix });
+  const field = pathText(path).replace(/^\./, "");
+  return modelError({ where: field === "" ? file : `${file}, ${field}`, path, got, expected, fix });
 }

@@ -14,8 +14,8 @@ function splitText(
   behavior: SplitBehavior,
   isInverted = false,
 ): [part: string, start: number][] {
-  const found = findMatches(regex, text);
-  const matches = isInverted ? found.map(([start, end, is]): Match => [start, end, !is]) : found;
+  const ranges = findMatches(regex, text);
+  const matches = isInverted ? ranges.map(([start, end, is]): Match => [start, end, !is]) : ranges;
   return joined(matches, behavior).map(([start, end]) => [text.slice(start, end), start]);
 }
 
@@ -133,8 +133,8 @@ export function readMetaspace(part: Part): Metaspace {
 function metaspace({ replacement, scheme, splits }: Metaspace): PreTokenizer {
   const beforeReplacement = new RegExp(`(?=\\u{${replacement.codePointAt(0)!.toString(16)}})`, "v");
   return (pieces) =>
-    pieces.flatMap(({ text: given, isFirst }) => {
-      let text = given.replaceAll(" ", replacement);
+    pieces.flatMap(({ text: original, isFirst }) => {
+      let text = original.replaceAll(" ", replacement);
       if ((scheme === "always" || (scheme === "first" && isFirst)) && !text.startsWith(replacement))
         text = replacement + text;
       if (!splits) return [{ text, isFirst }];

@@ -59,14 +59,14 @@ const endOfText = "<|endoftext|>";
 const sentencePiece = { bos_token: "<s>", eos_token: "</s>", unk_token: "<unk>" };
 
 const qwen =
-  (words: string, others: string, isAddingAgain: boolean): Rebuild =>
+  (words: string, excluded: string, isAddingAgain: boolean): Rebuild =>
   (option, model) => ({
     model: bpe(model),
     normalizer: { type: "NFC" },
     pre_tokenizer: sequence(
       "pretokenizers",
       regex(
-        `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?${words}+|\\p{N}| ?[^\\s${others}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
+        `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?${words}+|\\p{N}| ?[^\\s${excluded}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
       ),
       byteLevel(option<boolean | null>("add_prefix_space", null) ?? false, false),
     ),

@@ -46,14 +46,14 @@ const token = (content: string, properties: Partial<AddedToken> = {}): AddedToke
  * Collects the special tokens as `PreTrainedTokenizerBase._from_pretrained` and `TokenizersBackend.__init__` of transformers
  * 5.24 do.
  *
- * @param own The tokens of `tokenizer.json`, by id.
+ * @param stored The tokens of `tokenizer.json`, by id.
  * @param isRebuilt Whether the pipeline starts without the tokens of `tokenizer.json`.
  * @param defaults Named tokens of the class, for names that the files lack.
  * @param where The folder's `tokenizer_config.json`, for errors.
  */
 export function specialTokens(
   { config, map, added }: Pick<TokenizerFiles, "config" | "map" | "added">,
-  own: ReadonlyMap<number, AddedToken>,
+  stored: ReadonlyMap<number, AddedToken>,
   isRebuilt: boolean,
   defaults: Readonly<Record<string, string>>,
   where: string,
@@ -61,7 +61,7 @@ export function specialTokens(
   const decoder = config["added_tokens_decoder"];
   const { settings, listed, specials } = decoder === undefined ? withMap(config, map) : withMap(config, {});
   const namedValues = namesOf(settings, defaults);
-  const declared = decoder === undefined ? oldTokens(added, own, specials) : readDecoder(decoder, where);
+  const declared = decoder === undefined ? oldTokens(added, stored, specials) : readDecoder(decoder, where);
   const byContent = new Map([...declared.values()].map((each) => [each.content, each]));
 
   const named = new Map<string, AddedToken>();
@@ -72,7 +72,7 @@ export function specialTokens(
   }
   const namedContents = new Set([...named.values()].map(({ content }) => content));
   const toAdd = [...declared].toSorted(([a], [b]) => a - b).map(([, each]) => each);
-  const contents = new Set([...(isRebuilt ? [] : own.values()), ...toAdd].map(({ content }) => content));
+  const contents = new Set([...(isRebuilt ? [] : stored.values()), ...toAdd].map(({ content }) => content));
   const extraTokens = listed.map((value) => readToken(value, where, "extra_special_tokens"));
   // A token is left out if it is there already, or named before with the same properties; of others the last counts.
   const seen = new Set<string>();
@@ -145,9 +145,9 @@ function withMap(config: Fields, map: Fields): Settings {
 function namesOf(settings: Fields, defaults: Readonly<Record<string, string>>): Map<string, unknown> {
   const all: Fields = { ...defaults, ...settings };
   const isToken = (value: unknown) => typeof value === "string" || (isRecord(value) && "content" in value);
-  const others = Object.keys(all).filter((name) => name.endsWith("_token") && !standardNames.includes(name));
+  const extras = Object.keys(all).filter((name) => name.endsWith("_token") && !standardNames.includes(name));
   const named = new Map(
-    [...standardNames, ...others].filter((name) => isToken(all[name])).map((name) => [name, all[name]]),
+    [...standardNames, ...extras].filter((name) => isToken(all[name])).map((name) => [name, all[name]]),
   );
   for (const [name, value] of Object.entries(all["extra_special_tokens"] as Fields)) named.set(name, value);
   return named;
@@ -187,12 +187,12 @@ function readDecoder(decoder: unknown, where: string): Map<number, AddedToken> {
 /** Returns the tokens of `added_tokens.json`, then those of `tokenizer.json`, by id. */
 function oldTokens(
   added: Fields,
-  own: ReadonlyMap<number, AddedToken>,
+  stored: ReadonlyMap<number, AddedToken>,
   specials: ReadonlySet<unknown>,
 ): Map<number, AddedToken> {
   const tokens = new Map<number, AddedToken>();
   for (const [content, id] of Object.entries(added))
     if (typeof id === "number") tokens.set(id, token(content, { special: specials.has(content) }));
-  for (const [id, each] of own) tokens.set(id, each);
+  for (const [id, each] of stored) tokens.set(id, each);
   return tokens;
 }
