@@ -165,7 +165,7 @@ function groups(curves: readonly MetricCurve[]): readonly Html[] {
   return [...byMetric].map(
     ([metric, ofMetric]) =>
       html`<details class="groups">
-        <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
+        <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "group")}</span></summary>
         ${smallCharts(ofMetric.map(smallCurve))}
       </details>`,
   );
