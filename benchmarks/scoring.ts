@@ -87,7 +87,7 @@ interface Arm {
   readonly isOurs: boolean;
   readonly questions: number;
   /** Returns the seconds per multiplication in the products of the layers, measured now, on native TensorFlow. */
-  readonly productSeconds?: () => number;
+  readonly secondsPerProduct?: () => number;
   run(requests: readonly LogLikelihoodRequest[]): Promise<Outcome>;
 }
 
@@ -104,18 +104,18 @@ async function ourArms(backend: string): Promise<Arm[]> {
   }
   const lm = await loadCausalLM(values.model);
   const { incremental, ...plain } = lm;
-  const ofLayers = layerWeights(lm).reduce((sum, { size }) => sum + size, 0);
+  const layerProducts = layerWeights(lm).reduce((sum, { size }) => sum + size, 0);
   const scorings = backend === "wasm" && isBesideFaster ? "packed" : values.scorings;
   return (scorings.split(",") as ("packed" | "plain")[]).map((scoring) => ({
     name: `${scoring} on ${backend}`,
     isOurs: true,
     questions: backend === "wasm" ? Math.ceil(count / wasmShare) : count,
-    ...(backend === "tfjs-node" && { productSeconds: () => secondsPerProduct(layerWeights(lm), 1024) }),
+    ...(backend === "tfjs-node" && { secondsPerProduct: () => secondsPerProduct(layerWeights(lm), 1024) }),
     async run(requests) {
       await useBackend({ backend });
-      let [tokens, ofHead] = [0, 0];
+      let [tokens, headProducts] = [0, 0];
       const logitsOf = (states: tf.Tensor2D) => {
-        ofHead += states.size * lm.vocabSize;
+        headProducts += states.size * lm.vocabSize;
         return incremental.logitsOf(states);
       };
       const packed = { ...lm, incremental: { ...incremental, logitsOf } };
@@ -126,8 +126,13 @@ async function ourArms(backend: string): Promise<Arm[]> {
         countTokens: (more) => (tokens += more),
       });
       const seconds = (performance.now() - began) / 1000;
-      const products = tokens * ofLayers + ofHead;
-      return { seconds, tokens, products, sums: scored.map(({ sumNats }) => sumNats) };
+      const isPacked = scoring === "packed";
+      return {
+        seconds,
+        tokens,
+        ...(isPacked && { products: tokens * layerProducts + headProducts }),
+        sums: scored.map(({ sumNats }) => sumNats),
+      };
     },
   }));
 }
@@ -196,9 +201,9 @@ for (const shots of values.shots.split(",").map(Number)) {
     for (const arm of turned) {
       // The slowest backend runs once.
       if (isBesideFaster && arm.name.endsWith("wasm") && repeat > 0) continue;
-      if (arm === arms[0] && arm.productSeconds) {
+      if (arm === arms[0] && arm.secondsPerProduct) {
         await useBackend({ backend: "tfjs-node" });
-        limits.push(arm.productSeconds());
+        limits.push(arm.secondsPerProduct());
       }
       const outcome = await arm.run(requestsOf(all.slice(0, arm.questions), shots));
       outcomes.get(arm.name)!.push(outcome);

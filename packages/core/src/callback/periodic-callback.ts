@@ -27,7 +27,7 @@ export interface PeriodicOptions {
 export const periodicShape = {
   schedule: z
     .custom<readonly Trigger[]>(Array.isArray, "an array of triggers")
-    .meta({ fix: "Write [everyPercent(20)]." }),
+    .meta({ fix: "Put triggers into an array, such as [everyPercent(20)]." }),
   id: nameSchema.optional(),
   on: onSchema.optional(),
   atStart: z.boolean().optional(),

@@ -344,7 +344,15 @@ it.each([
   ],
   [
     { escalate: [{ when: "capability worse", run: ["refusal", "capability"] }] },
-    'periodic_eval.escalate[0].when: got "capability worse", expected each evaluation once for a condition, counting its own. Remove the entry, or the evaluation from its `run`.',
+    'periodic_eval.escalate[0].when: got "capability worse", expected other evaluations than capability, or more samples than it has. Remove the entry, or the evaluation from its `run`.',
+  ],
+  [
+    {
+      alignment: true,
+      alignment_num_samples: 5,
+      escalate: [{ when: "alignment worse", run: ["alignment"], samples: 5 }],
+    },
+    "expected other evaluations than alignment, or more samples than it has",
   ],
   [
     {

@@ -176,21 +176,6 @@ function escalation(at: number, block: ParsedBlock, measuring: readonly Periodic
   const path = [...block.pathOf("escalate"), at, "when"];
   const named = (text: string) => findMetric(text, measuring, { where: blockName, path });
   const condition = named(when);
-  // With more samples, the condition's own evaluation is another measurement.
-  const isSampled = samples !== undefined && ["alignment", "leakage"].includes(condition.id);
-  const isRepeated = block.config.escalate
-    .slice(0, at)
-    .some(
-      (rule) => named(rule.when).fullText === condition.fullText && rule.run.some((id) => run.includes(id)),
-    );
-  if (isRepeated || (!isSampled && run.some((name) => name === condition.id)))
-    throw configError({
-      where: blockName,
-      path,
-      value: condition.text,
-      expected: "each evaluation once for a condition, counting its own",
-      fix: "Remove the entry, or the evaluation from its `run`.",
-    });
   const config = {
     ...block.config,
     ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),
@@ -200,6 +185,27 @@ function escalation(at: number, block: ParsedBlock, measuring: readonly Periodic
     const parsed = { ...block, config: on } as unknown as PeriodicEvalInput;
     return new escalatedBy[name](parsed).asks[0]!;
   });
+  // Only more samples than the condition's evaluation has are another measurement.
+  const measured = measuring.find(({ id }) => id === condition.id)?.asks[0];
+  const isMeasured = evaluations.some(
+    ({ samplesPerItem = 1 }, i) =>
+      run[i] === condition.id && samplesPerItem <= (measured?.samplesPerItem ?? 1),
+  );
+  const isRepeated = block.config.escalate
+    .slice(0, at)
+    .some(
+      (rule) => named(rule.when).fullText === condition.fullText && rule.run.some((id) => run.includes(id)),
+    );
+  if (isRepeated || isMeasured)
+    throw configError({
+      where: blockName,
+      path,
+      value: condition.text,
+      expected: isMeasured
+        ? `other evaluations than ${condition.id}, or more samples than it has`
+        : "each evaluation once for a condition",
+      fix: "Remove the entry, or the evaluation from its `run`.",
+    });
   const callback = escalate({
     id: at === 0 ? "escalate" : `escalate-${at + 1}`,
     when: (snapshot) => {

@@ -127,7 +127,7 @@ it.each([
   [{ method: "cloze", schedule: { every_steps: 5 } }, { path: ["method"] }],
   [
     { method: "cloze", schedule: everySteps(5) },
-    { path: ["schedule"], fix: "Write [everyPercent(20)]." },
+    { path: ["schedule"], fix: "Put triggers into an array, such as [everyPercent(20)]." },
   ],
   [
     { capability: true, on: "base" },

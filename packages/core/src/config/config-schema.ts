@@ -353,7 +353,10 @@ const options = {
 const { layout: _layout, notify: _notify, ...ofPhase } = options;
 const overrides = z.strictObject(
   Object.fromEntries(
-    Object.entries(ofPhase).map(([key, type]) => [key, type.unwrap().optional().describe(type.description!)]),
+    Object.entries(ofPhase).map(([key, schema]) => [
+      key,
+      schema.unwrap().optional().describe(schema.description!),
+    ]),
   ),
 );
 

@@ -1,7 +1,7 @@
 // The values that keys of the `periodic_eval` block share.
 import * as z from "zod";
 import { conditionForms } from "../conditions/condition.ts";
-import { mostTimesPerPhase, percents, shortestIntervals } from "../schedule/triggers.ts";
+import { mostTimesPerPhase, percentSchema, shortestIntervals } from "../schedule/triggers.ts";
 import { namePattern } from "@periodic-eval/contracts";
 
 const interval = `a number from ${shortestIntervals.percent} to 100`;
@@ -39,7 +39,7 @@ export const schedule = z
       .optional()
       .describe("Measures each time this number of seconds of training has passed."),
     at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
-    at_percents: z.array(percents).optional().describe("Measures at these percents of the phase."),
+    at_percents: z.array(percentSchema).optional().describe("Measures at these percents of the phase."),
     times_per_phase: count
       .max(mostTimesPerPhase)
       .optional()

@@ -75,7 +75,7 @@ export const mostTimesPerPhase = 100_000;
 
 const percentText = "a number above 0 and at most 100";
 const percentFix = { fix: "Give percents of the phase's steps." };
-export const percents = z.number(percentText).positive(percentText).max(100, percentText);
+export const percentSchema = z.number(percentText).positive(percentText).max(100, percentText);
 const atLeast = (unit: keyof typeof shortestIntervals) =>
   [shortestIntervals[unit], `at least ${shortestIntervals[unit]} ${unit}`] as const;
 const interval = (unit: "epochs" | "seconds") =>
@@ -88,9 +88,9 @@ const steps = positiveInteger.meta({ fix: "Count optimizer steps. Use atStart() 
 
 /** The amounts of each unit. */
 type Amounts = Readonly<Record<string, z.ZodType>>;
-const listed: Amounts = { percent: percents.meta(percentFix), steps };
+const listed: Amounts = { percent: percentSchema.meta(percentFix), steps };
 const repeated: Amounts = {
-  percent: percents.min(...atLeast("percent")).meta(percentFix),
+  percent: percentSchema.min(...atLeast("percent")).meta(percentFix),
   steps,
   epochs: interval("epochs"),
   seconds: interval("seconds"),

@@ -93,10 +93,14 @@ it("keeps further columns when it saves a label", async () => {
   const [name] = await labelFiles();
   const path = join(root, "run", name!);
   const noted = JSON.stringify({ ...label, question_id: "pirate/a1", note: "unsure" });
-  await writeFile(path, [JSON.stringify({ ...label, note: "old" }), noted].join("\n\n"));
+  // Two people labelled one answer.
+  const twice = [noted, JSON.stringify({ ...label, question_id: "pirate/a1", aligned: 3 })];
+  await writeFile(path, [JSON.stringify({ ...label, note: "old" }), ...twice].join("\n\n"));
   expect((await labelled()).map(({ item }) => item)).toEqual(["pirate/a1", "doctor/a4"]);
   expect((await post({ body: { ...label, aligned: 7 } })).status).toBe(200);
-  expect(await readFile(path, "utf8")).toBe(`${noted}\n${JSON.stringify({ ...label, aligned: 7 })}\n`);
+  expect(await readFile(path, "utf8")).toBe(
+    `${[...twice, JSON.stringify({ ...label, aligned: 7 })].join("\n")}\n`,
+  );
 });
 
 it.each([

@@ -45,21 +45,22 @@ interface StoredLabel {
 }
 
 /**
- * Returns the labels in a file by `labelKey`. Of two labels of an answer the later counts.
+ * Returns the labels in a file by `labelKey`. The later of two labels of an answer counts.
  *
  * @throws PeriodicEvalError `store` for a file that cannot be read, or with the number of its first damaged line.
  */
-export async function readLabels(file: string, files: FileReader): Promise<Map<string, StoredLabel>> {
-  const labels = new Map<string, StoredLabel>();
-  for (const [at, line] of ((await readIfPresent(file, files)) ?? "").split("\n").entries()) {
-    if (line.trim() === "") continue;
-    const place = { code: "store", where: `${file}:${at + 1}`, fix: "Correct or remove the line." } as const;
+export async function readLabels(file: string, files: FileReader): Promise<Map<string, Label>> {
+  return new Map((await readLines(file, files)).map(({ label }) => [keyOf(label), label]));
+}
+
+async function readLines(file: string, files: FileReader): Promise<readonly StoredLabel[]> {
+  return ((await readIfPresent(file, files)) ?? "").split("\n").flatMap((line, at) => {
+    if (line.trim() === "") return [];
+    const error = { code: "store", where: `${file}:${at + 1}`, fix: "Correct or remove the line." } as const;
     const json = strictJson(line);
-    if (json.fault !== null) throw new PeriodicEvalError({ ...json.fault, ...place });
-    const label = parseContent(storedLabel, json.value, place);
-    labels.set(keyOf(label), { label, line });
-  }
-  return labels;
+    if (json.fault !== null) throw new PeriodicEvalError({ ...json.fault, ...error });
+    return [{ label: parseContent(storedLabel, json.value, error), line }];
+  });
 }
 
 /**
@@ -77,9 +78,8 @@ export async function saveLabel(
   const folder = files.realPath(dirname(file));
   const name = basename(file);
   const save = async () => {
-    const stored = await readLabels(file, files);
-    stored.delete(keyOf(label));
-    const lines = [...stored.values()].map(({ line }) => line).concat(JSON.stringify(label));
+    const others = (await readLines(file, files)).filter((stored) => keyOf(stored.label) !== keyOf(label));
+    const lines = [...others.map(({ line }) => line), JSON.stringify(label)];
     await writeFileAtomic(join(folder, name), lines.map((line) => `${line}\n`).join(""));
   };
   await withLock(join(folder, `.${name}.lock`), save, { fs: nodeFiles, waitSeconds: 10 });

@@ -119,7 +119,7 @@ export async function answersView(
     const answers = rows
       .flatMap((row) => answerRows(row, entry.declared))
       .map((row) => {
-        const of = labels.get(labelKey(row.item, row.sample))?.label;
+        const of = labels.get(labelKey(row.item, row.sample));
         return of === undefined ? row : { ...row, label: { aligned: of.aligned, coherent: of.coherent } };
       });
     return answersData(run, [{ ...entry, first, total, rows: answers, ...later, labelsProblem }], labelToken);

@@ -70,6 +70,13 @@ describe("a configuration file", () => {
     ["objects", "{a: ".repeat(10_000) + "1" + "}".repeat(10_000)],
     ["indented maps", Array.from({ length: 260 }, (_, i) => " ".repeat(i) + "a:").join("\n")],
     ["list items", "- ".repeat(10_000) + "1"],
+    [
+      "aliases of aliases",
+      Array.from({ length: 12 }, (_, i) => {
+        const inner = i === 0 ? "1" : `*a${i - 1}`;
+        return `k${i}: &a${i} ${"[".repeat(490)}${inner}${"]".repeat(490)}`;
+      }).join("\n"),
+    ],
     ["lists that the stack still holds", "[".repeat(510) + "]".repeat(510)],
   ])("refuses too deeply nested %s", async (_, nested) => {
     await expect(read(nested)).rejects.toMatchObject({ code: "config", fix: "Nest fewer values." });

@@ -40,8 +40,7 @@ export async function readConfigFile(
 ): Promise<ConfigFile> {
   const text = await atOption({ where: "config", path: ["config"] }, () => readTextFile(file, "config"));
   const { value: parsed, document, lineOf } = parseYamlText(text, file, "config");
-  // Aliased values become copies, so that an override of one place does not change another.
-  const value: unknown = JSON.parse(JSON.stringify(parsed ?? {}));
+  const value = parsed ?? {};
   const set = overrides.map((input): Override => {
     if (typeof input !== "string") return { path: override(value, input.text), where: () => input.flag };
     return { path: override(value, input), where: (name) => `${input} (${name})` };

@@ -43,7 +43,9 @@ export function parseYamlText(text: string, file: string, code: "data" | "config
   };
   try {
     if (fault !== undefined) throw fault;
-    return { value: document.toJS({ maxAliasCount: maximumAliases }), document, lineOf };
+    // Aliased values become copies: changing one place does not change another.
+    const value: unknown = document.toJS({ maxAliasCount: maximumAliases }) ?? null;
+    return { value: JSON.parse(JSON.stringify(value)), document, lineOf };
   } catch (cause) {
     const got = errorMessage(cause).split("\n")[0]!;
     throw new PeriodicEvalError({

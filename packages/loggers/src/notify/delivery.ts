@@ -1,3 +1,4 @@
+import { abbreviated } from "@periodic-eval/contracts/options";
 import { fetchBounded } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import { bodyOf, type Form } from "./messages.ts";
@@ -104,7 +105,7 @@ export function startDelivery(queue: Queue, webhook: Webhook | null): Delivery {
       abort.abort();
       if (isSending) queue.drop("no answer until the end, so it may have arrived");
       const { dropped, path } = queue;
-      const names = webhook === null ? "" : queue.waiting.map(messageName).join(", ");
+      const names = webhook === null ? "" : abbreviated(queue.waiting.map(messageName).join(", "), 1000);
       queue.close();
       const unsent = `not sent: ${names} (${lastError ?? "no answer yet"}); kept in ${path}, and sent if the run resumes`;
       const problems = [...dropped.map((what) => `dropped: ${what}`), ...(names === "" ? [] : [unsent])];

@@ -256,7 +256,7 @@ describe("notifyLogger", () => {
 
   it("does not delay training while the webhook hangs, and hears of the stop at once", async () => {
     const request = new Promise<ServerResponse>((resolve) => (webhook.answer = resolve));
-    // Whatever waits for a time or for the answer waits for ever.
+    // The clock stands still, and the request gets no answer: waiting for either hangs.
     vi.useFakeTimers({ toFake: ["setTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const path = join(runDir, "questions.jsonl");

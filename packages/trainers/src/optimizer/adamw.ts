@@ -164,12 +164,12 @@ export class AdamW implements Optimizer {
 
   restore(steps: number, values: ReadonlyMap<string, Float32Array>): void {
     const read = (name: string, size: number): Float32Array => {
-      const slot = values.get(name);
-      if (slot?.length === size) return slot;
+      const stored = values.get(name);
+      if (stored?.length === size) return stored;
       throw new PeriodicEvalError({
         code: "model",
         where: `optimizer slot ${name}`,
-        got: slot === undefined ? "no such slot" : `${slot.length} values`,
+        got: stored === undefined ? "no such slot" : `${stored.length} values`,
         expected: `${size} values`,
         fix: "Resume with the model and the optimizer that wrote the checkpoint.",
       });

@@ -190,7 +190,7 @@ export class SessionMethods {
     requests.close();
     requests.take();
     if (stage === "new") return;
-    // An error of the start is thrown by `begin`, and the loss of the run was a warning already.
+    // `begin` has thrown an error of the start, and the loss of the run was a warning.
     if (stage === "training" && error !== records.lost())
       this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
     for (const callback of callbacks) await hooks.callOnError(callback, error);

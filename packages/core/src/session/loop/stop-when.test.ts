@@ -281,7 +281,7 @@ describe("before step 1", () => {
     const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"], loggers).catch(
       (one) => one,
     );
-    // Whoever trains sees the error.
+    // The program that trains gets the error.
     expect(log.warnings()).toEqual([]);
     expect(error).toBeInstanceOf(PeriodicEvalError);
     expect(error).toMatchObject({
@@ -351,7 +351,7 @@ describe("before step 1", () => {
     ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],
     ["an unknown option", { when: "quiz worse", atStart: true } as never, "atStart"],
     [
-      "a location that is none",
+      "a location that is a string",
       { when: "quiz worse", location: "stop.yaml:3" } as never,
       'stopWhen[0].location: got "stop.yaml:3", expected an object (where, path).',
     ],

@@ -48,7 +48,7 @@ export function pageView(
   const ofKind = shownKind(rows, selection.show);
   const matching = ofKind.filter((row) => matches(row, selection));
   const isLabelled = grades.includes("aligned") && (saveLabel !== null || rows.some(({ label }) => label));
-  if (isLabelled) showAgreement();
+  if (isLabelled || labelsProblem !== undefined) showAgreement();
   const isBlind = selection.order === "blind" && saveLabel !== null;
   const sorted = isBlind
     ? matching.toSorted((a, b) => a.sample - b.sample)
