@@ -17,7 +17,7 @@ import {
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import { describePlan, describeStepTime, fewerQuestions, limitsOf, remedyFor } from "./describe-plan.ts";
+import { budgetKey, describePlan, describeStepTime, fewerQuestions, limitsOf } from "./describe-plan.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
@@ -78,6 +78,7 @@ const patience = 2;
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
 
 export class Governor {
+  readonly #budget: Budget;
   readonly #limits: ReturnType<typeof limitsOf>;
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
@@ -88,6 +89,7 @@ export class Governor {
   #isStepTimeAnnounced = false;
 
   constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
+    this.#budget = budget;
     this.#limits = limitsOf(budget);
     this.#callbacks = callbacks;
     this.#clock = clock;
@@ -237,11 +239,15 @@ export class Governor {
   /** Names the options that allow more measuring. */
   get #remedy(): string {
     const { overheadPercent: percent, graceSeconds, secondsPerWindow } = this.#limits;
-    const limits: (readonly [BudgetLimit, string])[] = [];
-    if (percent !== null)
-      limits.push(["overhead_percent", `${percent} %`], ["grace_seconds", `${graceSeconds} s`]);
-    if (secondsPerWindow !== null) limits.push(["seconds_per_window", `${secondsPerWindow} s`]);
-    return `${remedyFor(limits)}.${fewerQuestions(this.#callbacks)}`;
+    const limits: string[] = [];
+    const add = (limit: BudgetLimit, value: string) =>
+      limits.push(`${budgetKey(limit, this.#budget)} (${value})`);
+    if (percent !== null) {
+      add("overhead_percent", `${percent} %`);
+      add("grace_seconds", `${graceSeconds} s`);
+    }
+    if (secondsPerWindow !== null) add("seconds_per_window", `${secondsPerWindow} s`);
+    return `To measure more, raise ${limits.join(" or ")}.${fewerQuestions(this.#callbacks, this.#budget)}`;
   }
 
   get #isGoverned(): boolean {
@@ -274,7 +280,7 @@ export class Governor {
     // A further portion pays the fixed cost again.
     const again = and === null ? 0 : cost.fixed;
     const fitsWindow = wholeInWindow(inWindow, { size, fixed: cost.fixed + again, perRow: cost.perRow });
-    const windowWhy = `${wholeText(whole)}; ${secondsText(Math.max(0, inWindow))} are left of the ${this.#limits.secondsPerWindow} s of a window (budget.secondsPerWindow)`;
+    const windowWhy = `${secondsText(Math.max(0, inWindow))} are left of the ${this.#limits.secondsPerWindow} s of a window; ${wholeText(whole)}`;
     if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy, limit: "seconds_per_window" };
     const now = new Set(pending.map((request) => request.id));
     const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((entry) =>
@@ -289,14 +295,14 @@ export class Governor {
     const expected = cost.fixed + again + cost.perRow * rows;
     const spare = room - plannedSeconds(ahead, shares);
     const smallest = cost.fixed + again + cost.perRow * size.least;
-    const needs =
-      rows === 0 ? `${wholeText(whole)}, the smallest ${secondsText(smallest)}` : wholeText(whole);
+    const count = ahead.reduce((sum, { measurements }) => sum + measurements, 0);
+    const needs = rows === 0 ? `the smallest measurement needs ${secondsText(smallest)}` : wholeText(whole);
     const isBudgetLimit = rows < fitsWindow || fitsWindow === size.whole;
     return {
       rows,
       seconds: Math.min(Math.max(most, expected), Math.max(patience * expected, expected + spare)),
       ...(isBudgetLimit
-        ? { why: `${needs}; ${why}`, limit }
+        ? { why: `${why}; ${needs} (${count} planned)`, limit }
         : { why: windowWhy, limit: "seconds_per_window" }),
     };
   }
@@ -318,14 +324,10 @@ export class Governor {
       caution.ofLeft * most,
     );
     const left = most - Math.max(0, heldBack);
-    const training = at.maxSteps === null ? "of training so far" : "of training expected";
-    const allowance = isGrace
-      ? `a grace of ${secondsText(graceSeconds)} (budget.graceSeconds)`
-      : `${percent} % (budget.overheadPercent) of ${secondsText(projected)} ${training}`;
     const why =
       percent === null
         ? "no limit on overhead"
-        : `${secondsText(Math.max(0, left))} are left of ${allowance}, because ${secondsText(windows)} were used and ${secondsText(kept)} are kept for the end`;
+        : `${left > 0 ? `${secondsText(left)} are` : "no time is"} left before the end in the budget (${secondsText(graceSeconds)}, or ${percent} % of the training if that is more)`;
     const ofPhase = isGrace ? "grace_seconds" : "overhead_percent";
     const limit: BudgetLimit = percent === null ? "seconds_per_window" : ofPhase;
     return { left, projected, windows, kept, isGrace, why, limit };
@@ -372,8 +374,8 @@ interface Decision {
   readonly why: string;
 }
 
-/** Returns `a whole measurement needs about 58.2 s`. */
-const wholeText = (seconds: number): string => `a whole measurement needs about ${secondsText(seconds)}`;
+/** Returns `a whole measurement needs 58.2 s`. */
+const wholeText = (seconds: number): string => `a whole measurement needs ${secondsText(seconds)}`;
 
 /** The measurement under way: where, when it began, and its rows so far. */
 interface Current extends UnderWay {

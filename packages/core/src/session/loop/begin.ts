@@ -275,8 +275,18 @@ function announceBegin(
   const finished = isOver ? { alreadyFinished: true as const } : {};
   const standing = records.known.settled().filter(({ status }) => status !== "grading");
   const folder = typeof options.run === "string" ? { run: options.run } : {};
+  const elsewhere = options.guards?.some((guard) => guard.isElsewhere) ? { isElsewhere: true as const } : {};
   const nothing = callbacks.some(canMeasure) ? {} : { measuresNothing: true as const };
-  return log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...finished });
+  return log.begin({
+    ...progress.inRun(),
+    resumed,
+    standing,
+    ...folder,
+    ...nothing,
+    ...again,
+    ...finished,
+    ...elsewhere,
+  });
 }
 
 /** Whether a callback may request measurements: only one that lists no evaluation, or an empty schedule, certainly does not. */
