@@ -44,13 +44,7 @@ const shortestPaceSeconds = 0.5;
 /** Returns `em step 24/40  loss 1.786  learning rate 5.0e-4  2.4 steps/s  1041 tokens/s  11 s of training left`. */
 export function trainingText(
   metrics: Readonly<Record<string, number>>,
-  {
-    step,
-    maxSteps,
-    elapsedSeconds,
-    phase,
-    loggedAt = step,
-  }: Omit<RunProgress, "runStep" | "epoch" | "ended">,
+  { step, maxSteps, elapsedSeconds, phase, loggedAt = step }: RunProgress,
   colours: Colours,
 ): string {
   // Leaves out the time of future windows, which is unknown before the first one.

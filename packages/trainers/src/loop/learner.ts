@@ -182,6 +182,8 @@ const longerText = (before: number | null, now: number): string =>
 const hashedFacts: Readonly<Record<string, string>> = {
   data: "training rows",
   frozenWeights: "frozen weights",
+  reference: "reference model",
+  tokenizer: "tokenizer",
 };
 
 /**
@@ -202,17 +204,16 @@ function checkExact(
   if (differing.length === 0) return "exact";
   const isLonger = state.max_steps !== null && maxSteps > state.max_steps;
   if (isLonger && differing.every((name) => lengthFacts.includes(name))) return "longer";
-  const list = (from: Readonly<Record<string, Json>>, describeHash: (what: string) => string) =>
+  const list = (from: Readonly<Record<string, Json>>, how: string) =>
     differing
-      .map((name) => {
-        const value = JSON.stringify(from[name] ?? null);
-        return value.startsWith('"pe128:') ? describeHash(hashedFacts[name] ?? name) : `${name} ${value}`;
-      })
+      .map((name) =>
+        name in hashedFacts ? `${how} ${hashedFacts[name]}` : `${name} ${JSON.stringify(from[name] ?? null)}`,
+      )
       .join(", ");
   throw configError({
     where: path,
-    got: list(exact, (what) => `${what} that differ from those of the checkpoint`),
-    expected: `${list(written, (what) => `the same ${what}`)}, as in the checkpoint`,
+    got: list(exact, "different"),
+    expected: `${list(written, "the same")}, as in the checkpoint`,
     fix: 'Resume with the same configuration, data and model (maxSteps may be larger), choose another runDir, or start over with resume: "never".',
   });
 }

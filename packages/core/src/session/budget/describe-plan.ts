@@ -72,10 +72,10 @@ export const budgetKey = (option: BudgetLimit | "drain_seconds", { inBlock = fal
 /** Returns the limits of a budget, with the defaults. */
 export function limitsOf(
   budget: Budget,
-): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">> {
+): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow" | "inBlock">> {
   // An option may be undefined, which a spread would keep.
-  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
-  return { overheadPercent, graceSeconds, secondsPerWindow };
+  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null, inBlock = false } = budget;
+  return { overheadPercent, graceSeconds, secondsPerWindow, inBlock };
 }
 
 interface AllMeasurements {

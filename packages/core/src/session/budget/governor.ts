@@ -78,7 +78,6 @@ const patience = 2;
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
 
 export class Governor {
-  readonly #budget: Budget;
   readonly #limits: ReturnType<typeof limitsOf>;
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
@@ -89,7 +88,6 @@ export class Governor {
   #isStepTimeAnnounced = false;
 
   constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
-    this.#budget = budget;
     this.#limits = limitsOf(budget);
     this.#callbacks = callbacks;
     this.#clock = clock;
@@ -239,15 +237,12 @@ export class Governor {
   /** Names the options that allow more measuring. */
   get #remedy(): string {
     const { overheadPercent: percent, graceSeconds, secondsPerWindow } = this.#limits;
-    const limits: string[] = [];
-    const add = (limit: BudgetLimit, value: string) =>
-      limits.push(`${budgetKey(limit, this.#budget)} (${value})`);
-    if (percent !== null) {
-      add("overhead_percent", `${percent} %`);
-      add("grace_seconds", `${graceSeconds} s`);
-    }
-    if (secondsPerWindow !== null) add("seconds_per_window", `${secondsPerWindow} s`);
-    return `To measure more, raise ${limits.join(" or ")}.${fewerQuestions(this.#callbacks, this.#budget)}`;
+    const limits: (readonly [BudgetLimit, string])[] = [];
+    if (percent !== null)
+      limits.push(["overhead_percent", `${percent} %`], ["grace_seconds", `${graceSeconds} s`]);
+    if (secondsPerWindow !== null) limits.push(["seconds_per_window", `${secondsPerWindow} s`]);
+    const raised = limits.map(([limit, value]) => `${budgetKey(limit, this.#limits)} (${value})`);
+    return `To measure more, raise ${raised.join(" or ")}.${fewerQuestions(this.#callbacks, this.#limits)}`;
   }
 
   get #isGoverned(): boolean {
@@ -346,14 +341,11 @@ export class Governor {
     const isKnown = this.#learned.costs.of(id) !== null;
     if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
     this.#isReductionAnnounced = true;
-    const how = `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}`;
-    return `${how}. ${this.#remedy}`;
+    return `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}. ${this.#remedy}`;
   }
 
   #secondsLeftInWindow(): number {
-    return this.#limits.secondsPerWindow === null
-      ? Infinity
-      : this.#limits.secondsPerWindow - this.#clock.secondsInWindow();
+    return (this.#limits.secondsPerWindow ?? Infinity) - this.#clock.secondsInWindow();
   }
 }
 

@@ -85,7 +85,7 @@ export class SessionMethods {
         return records.writer.hasAnnouncements ? hooks.announceSnapshots() : undefined;
       },
       () => hooks.call("onStepEnd", metrics),
-      () => metrics && this.#logMetrics(metrics, at.logged?.at(-1)?.step),
+      () => metrics && this.#logMetrics(metrics, at.logged?.at(-1)?.step ?? next.step),
       () => {
         this.#keepLogged(at.logged ?? (metrics && [{ step: next.step, metrics }]));
         if (Math.floor(progress.current.epoch) === Math.floor(epoch)) return undefined;
@@ -251,11 +251,10 @@ export class SessionMethods {
       this.#warn(`"${id}" was requested before step ${step} and is measured after it. ${fix}`);
   }
 
-  #logMetrics(metrics: Metrics, step?: number): Awaitable<void> {
+  #logMetrics(metrics: Metrics, step: number): Awaitable<void> {
     const { log, progress, hooks } = this.#parts;
     const at = progress.inRun();
-    const loggedAt = step === undefined || step === at.step ? {} : { loggedAt: step };
-    const logged = log.train(metrics, { ...at, ...loggedAt });
+    const logged = log.train(metrics, step === at.step ? at : { ...at, loggedAt: step });
     const call = () => hooks.call("onLog", metrics);
     return isPromise(logged) ? logged.then(call) : call();
   }

@@ -47,7 +47,7 @@ export class Preflight {
    * memory) becomes a `failed` snapshot of the first measurement, by default the one before step 1.
    */
   async run(at: Progress): Promise<void> {
-    const { callbacks, signal } = this.#options;
+    const { callbacks, signal, reporter } = this.#options;
     const model = await this.modelAt(at);
     const checked = new Set<unknown>();
     const checkOnce = async (target: Checked, where: string | null) => {
@@ -69,18 +69,11 @@ export class Preflight {
         await checkOnce(evaluation, where);
       }
     }
-    this.#warnOfDisabled();
-  }
-
-  /** Warns of optional evaluations whose questions cannot be had; once, and plainly, if nothing else can be measured. */
-  #warnOfDisabled(): void {
-    const { callbacks, reporter } = this.#options;
     const isNothing = callbacks.every(({ asks }) => asks?.every((ask) => this.#disabled.has(ask)));
     for (const callback of callbacks)
-      for (const evaluation of callback.asks ?? []) {
-        const why = this.whyDisabled(evaluation)?.message;
+      for (const evaluation of callback.asks?.filter((ask) => this.#disabled.has(ask)) ?? []) {
         const where = isNothing ? "Nothing will be measured" : evaluationPlace(callback, evaluation);
-        if (why !== undefined) reporter.warn(where, `${why}. Pass questions="FILE.jsonl".`);
+        reporter.warn(where, `${this.#disabled.get(evaluation)!.message}. Pass questions="FILE.jsonl".`);
       }
   }
 

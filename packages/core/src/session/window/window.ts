@@ -164,14 +164,9 @@ class Window {
     const budget = plan.allow(ready);
     const missing = describeMissingMemory(options.budget ?? {});
     if (missing !== null) {
+      const limit = { limit: "min_free_bytes" } as const;
       const first = { rows: 0, deadline: null };
-      return {
-        ...budget,
-        governor: () => "off",
-        limit: { limit: "min_free_bytes" as const },
-        why: missing,
-        first,
-      };
+      return { ...budget, governor: () => "off", limit, why: missing, first };
     }
     if (budget.announcement !== null) reporter.plan(budget.announcement);
     return budget;
@@ -256,8 +251,7 @@ class Window {
 }
 
 /** Returns why the machine has too little memory to measure; null if it has enough or the amount is unknown. */
-function describeMissingMemory(budget: Budget): string | null {
-  const { minFreeBytes = null } = budget;
+function describeMissingMemory({ minFreeBytes = null, ...budget }: Budget): string | null {
   if (minFreeBytes === null) return null;
   const free = availableMemory();
   if (free === null || free >= minFreeBytes) return null;
