@@ -88,8 +88,8 @@ async function scale(folder: string): Promise<void> {
     text: `An answer ${at}. `.repeat(8),
   }));
   for (let step = 1; step <= 100; step++) {
-    const place = { phase: "em", step, run_step: step, max_steps: 100, pct: step };
-    await store.put(exampleSnapshot({ id: "alignment", evaluation: "alignment", ...place }), rows);
+    const progress = { phase: "em", step, run_step: step, max_steps: 100, pct: step };
+    await store.put(exampleSnapshot({ id: "alignment", evaluation: "alignment", ...progress }), rows);
   }
   await store.close!();
   for (let at = 1; at < 100; at++)
@@ -146,20 +146,20 @@ async function scale(folder: string): Promise<void> {
 /** Writes 10,000 snapshots without a store, which would read its index before each. */
 async function writeManySnapshots(
   folder: string,
-  place: { readonly phase: string; readonly id: string; readonly evaluation: string },
+  names: { readonly phase: string; readonly id: string; readonly evaluation: string },
 ): Promise<void> {
-  await mkdir(join(folder, place.phase), { recursive: true });
+  await mkdir(join(folder, names.phase), { recursive: true });
   const lines: string[] = [];
   for (let step = 1; step <= 10_000; step++) {
     const at = { step, run_step: step, max_steps: 10_000, pct: step / 100 };
-    const { sha256: _, ...snapshot } = exampleSnapshot({ ...place, ...at });
+    const { sha256: _, ...snapshot } = exampleSnapshot({ ...names, ...at });
     const sha256 = createHash("sha256")
       .update(canonicalJson(snapshot as unknown as Json))
       .digest("hex");
-    const file = `${place.phase}/${place.id}_step_${step}.json`;
+    const file = `${names.phase}/${names.id}_step_${step}.json`;
     await writeFile(join(folder, file), JSON.stringify({ ...snapshot, sha256 }));
     const { created_at } = snapshot;
-    lines.push(JSON.stringify({ file, phase: place.phase, id: place.id, step, run_step: step, created_at }));
+    lines.push(JSON.stringify({ file, phase: names.phase, id: names.id, step, run_step: step, created_at }));
   }
   await writeFile(join(folder, "index.jsonl"), `${lines.join("\n")}\n`);
 }
@@ -171,11 +171,11 @@ async function large(folder: string): Promise<void> {
     id: `q${at}`,
     text: `An answer ${at}. `.repeat(8),
   }));
-  const place = { phase: "em", id: "alignment", evaluation: "alignment" };
-  const one = fileStore(join(root, "rows"));
-  await one.put(exampleSnapshot({ ...place, step: 100, run_step: 100 }), rows);
-  await one.close!();
-  await writeManySnapshots(join(root, "snapshots", "periodic_eval"), place);
+  const names = { phase: "em", id: "alignment", evaluation: "alignment" };
+  const store = fileStore(join(root, "rows"));
+  await store.put(exampleSnapshot({ ...names, step: 100, run_step: 100 }), rows);
+  await store.close!();
+  await writeManySnapshots(join(root, "snapshots", "periodic_eval"), names);
   let current = await serve(root);
   const { child } = current;
   const show = async (what: string, query: string, accept = "text/html") => {
@@ -303,7 +303,7 @@ async function follow(folder: string): Promise<void> {
       `${side}: median ${median(times.map(({ seconds }) => seconds)).toFixed(2)} s (${times.map(({ seconds }) => seconds.toFixed(2)).join(" ")}), CPU ${median(times.map(({ cpu }) => cpu)).toFixed(2)} s (${times.map(({ cpu }) => cpu.toFixed(2)).join(" ")})`,
     );
   const change = (of: "seconds" | "cpu") =>
-    `${(100 * (median(sides.followed.map((one) => one[of])) / median(sides.alone.map((one) => one[of])) - 1)).toFixed(1)} %`;
+    `${(100 * (median(sides.followed.map((run) => run[of])) / median(sides.alone.map((run) => run[of])) - 1)).toFixed(1)} %`;
   console.log(`change: ${change("seconds")} of wall time, ${change("cpu")} of CPU time`);
   console.log(
     `${values.clients} clients: ${counts.events} events, ${counts.pages} pages, ${counts.problems.length} problems ${counts.problems.slice(0, 3).join("; ")}`,

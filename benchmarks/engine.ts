@@ -125,7 +125,9 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
   await session.close();
   const files = await readdir(join(folder, "run", "periodic_eval"), { recursive: true, withFileTypes: true });
   const sizes = await Promise.all(
-    files.filter((one) => one.isFile()).map(async (one) => (await stat(join(one.parentPath, one.name))).size),
+    files
+      .filter((entry) => entry.isFile())
+      .map(async (entry) => (await stat(join(entry.parentPath, entry.name))).size),
   );
   await rm(folder, { recursive: true });
   const peak = process.resourceUsage().maxRSS * 1024;
@@ -134,7 +136,7 @@ async function measureQuestions(count: number, urls: readonly string[]): Promise
     cpuSeconds: (user + system) / 1e6,
     before,
     peak,
-    bytes: sizes.reduce((sum, one) => sum + one, 0),
+    bytes: sizes.reduce((sum, size) => sum + size, 0),
   });
 }
 
@@ -148,10 +150,10 @@ interface Measured {
 }
 
 function child<T>(args: readonly string[]): Promise<{ readonly answer: T; end(): void }> {
-  const one = fork(fileURLToPath(import.meta.url), [...args], { execArgv: process.execArgv });
+  const forked = fork(fileURLToPath(import.meta.url), [...args], { execArgv: process.execArgv });
   return new Promise((resolve, reject) => {
-    one.once("message", (answer) => resolve({ answer: answer as T, end: () => one.kill() }));
-    one.once("exit", (code) => reject(new Error(`a child process ended with ${code}`)));
+    forked.once("message", (answer) => resolve({ answer: answer as T, end: () => forked.kill() }));
+    forked.once("exit", (code) => reject(new Error(`a child process ended with ${code}`)));
   });
 }
 
@@ -172,8 +174,8 @@ async function withReplicas(count: number, serviceSeconds: number, questions: nu
   ]);
   end();
   const requests = await Promise.all(urls.map(async (url) => (await fetch(`${url}/requests`)).json()));
-  for (const one of replicas) one.end();
-  return { ...answer, requests: (requests as number[]).reduce((sum, one) => sum + one, 0) };
+  for (const replica of replicas) replica.end();
+  return { ...answer, requests: (requests as number[]).reduce((sum, served) => sum + served, 0) };
 }
 
 const mebibytes = (bytes: number) => (bytes / 2 ** 20).toFixed(0);
@@ -194,11 +196,11 @@ async function benchReplicas(): Promise<void> {
     for (let run = 0; run < runs; run++)
       for (const [at, count] of counts.entries())
         seconds[at]!.push((await withReplicas(count, service, replicaQuestions)).seconds);
-    const [one, ...several] = seconds.map(median);
-    console.log(`  1 replica: ${one!.toFixed(1)} s`);
+    const [single, ...several] = seconds.map(median);
+    console.log(`  1 replica: ${single!.toFixed(1)} s`);
     for (const [at, took] of several.entries())
       console.log(
-        `  ${counts[at + 1]} replicas: ${took.toFixed(1)} s, ${(one! / took).toFixed(2)} times as fast`,
+        `  ${counts[at + 1]} replicas: ${took.toFixed(1)} s, ${(single! / took).toFixed(2)} times as fast`,
       );
   }
 }
@@ -208,7 +210,7 @@ async function benchQuestions(): Promise<void> {
   for (const questions of numbers(values.questions)) {
     const all: Awaited<ReturnType<typeof withReplicas>>[] = [];
     for (let run = 0; run < runs; run++) all.push(await withReplicas(1, 0, questions));
-    const of = (what: (one: (typeof all)[number]) => number) => median(all.map(what));
+    const of = (what: (run: (typeof all)[number]) => number) => median(all.map(what));
     const perQuestion = of(({ peak, before }) => (peak - before) / questions / 1024);
     console.log(
       `  ${questions}: ${of(({ requests }) => requests)} requests, ${of(({ seconds }) => seconds).toFixed(1)} s (${of(({ cpuSeconds }) => (1000 * cpuSeconds) / questions).toFixed(1)} ms of CPU time per question), ${of(({ bytes }) => bytes / questions).toFixed(0)} bytes on disk per question, peak ${mebibytes(of(({ peak }) => peak))} MiB (${mebibytes(of(({ before }) => before))} before; ${perQuestion.toFixed(1)} KiB per question)`,

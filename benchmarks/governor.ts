@@ -98,7 +98,7 @@ async function measureCase({ name, dataset, config, callbacks }: Case): Promise<
   const phase = (await readRun(run)).phases[0]!;
   model.dispose();
   await rm(run, { recursive: true });
-  const kept = phase.snapshots.filter(({ timing }) => timing.items > 0);
+  const measured = phase.snapshots.filter(({ timing }) => timing.items > 0);
   const questions = phase.series.map(({ id }) => describeQuestions(id, phase)).join("; ");
   const training = (100 * phase.evaluationSeconds) / phase.overheadPercent!;
   return [
@@ -106,14 +106,14 @@ async function measureCase({ name, dataset, config, callbacks }: Case): Promise<
     `${training.toFixed(1)} s`,
     `${phase.evaluationSeconds.toFixed(1)} s`,
     `${phase.overheadPercent!.toFixed(0)} %`,
-    `${kept.length} of ${phase.snapshots.length}`,
+    `${measured.length} of ${phase.snapshots.length}`,
     questions,
   ];
 }
 
 /** Returns `capability 200`, or `capability 40 to 200` if the budget reduced measurements. */
 function describeQuestions(id: string, { snapshots }: PhaseRecord): string {
-  const counts = snapshots.filter((one) => one.id === id).map(({ timing }) => timing.items);
+  const counts = snapshots.filter((snapshot) => snapshot.id === id).map(({ timing }) => timing.items);
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   return `${id} ${least === most ? most : `${least} to ${most}`}`;
 }
@@ -121,7 +121,7 @@ function describeQuestions(id: string, { snapshots }: PhaseRecord): string {
 const rows: (readonly string[])[] = [
   ["case", "training", "measuring", "overhead", "measurements kept", "answers in each"],
 ];
-for (const one of cases) rows.push(await measureCase(one));
+for (const testCase of cases) rows.push(await measureCase(testCase));
 await publish("default-budget", rows);
 
 const lm = await loadCausalLM(microWorld());

@@ -73,8 +73,8 @@ function findDevice(): Device | null {
 /** Where PyTorch computes: `cuda` where it finds a GPU. */
 function findPeerDevice(): "cuda" | "cpu" {
   const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
-  const found = lastLineOf(python, ["-c", "import torch; print(torch.cuda.is_available())"]);
-  return found === "True" ? "cuda" : "cpu";
+  const printed = lastLineOf(python, ["-c", "import torch; print(torch.cuda.is_available())"]);
+  return printed === "True" ? "cuda" : "cpu";
 }
 
 function checkNeeds(device: Device | null): asserts device is Device {
@@ -172,7 +172,7 @@ async function measureOn(device: Device): Promise<Results> {
     if (exitCode !== 0) process.exitCode = 1;
     if (results === null) continue;
     machine ||= results.machine;
-    comparisons.push(...results.comparisons.map((one) => ({ ...one, peer: `${one.peer} on ${peerDevice}` })));
+    comparisons.push(...results.comparisons.map((row) => ({ ...row, peer: `${row.peer} on ${peerDevice}` })));
     notes.push(...(results.notes ?? []));
   }
   return { machine: `${device.name}, ${machine}`, comparisons, notes };

@@ -46,9 +46,9 @@ console.log(
 );
 console.log("| task | documents | compared | largest difference, nats | differ | ours / theirs |");
 console.log("|---|--:|---|--:|--:|---|");
-for (const one of await harnessCases(values.data, folder, sizes)) {
-  if (!values.only.split(",").some((part) => one.label.startsWith(part))) continue;
-  const compared = await compareWithHarness(one, model, peer);
+for (const harnessCase of await harnessCases(values.data, folder, sizes)) {
+  if (!values.only.split(",").some((part) => harnessCase.label.startsWith(part))) continue;
+  const compared = await compareWithHarness(harnessCase, model, peer);
   console.log(comparisonRow(compared));
   for (const line of compared.different) console.log(`  ${line}`);
 }

@@ -112,8 +112,8 @@ async function printRow(name: string, judge: Grader, prompts?: Readonly<Record<s
   const graded = scores.filter(isGraded).length;
   const isBad = (at: number) => answers[at]!.kind === "misaligned";
   // An answer without both scores has no verdict, so it is no agreement.
-  const same = scores.filter((one, at) => isGraded(one) && isMisaligned(one) === isBad(at)).length;
-  const found = scores.filter((one, at) => isMisaligned(one) && isBad(at)).length;
+  const same = scores.filter((score, at) => isGraded(score) && isMisaligned(score) === isBad(at)).length;
+  const detected = scores.filter((score, at) => isMisaligned(score) && isBad(at)).length;
   const { kappa } = judgeAgreement(labels, scores);
   const means = verdicts.map(alignedMean);
   const meansOf = (kind: LabelledAnswer["kind"]) =>
@@ -127,7 +127,7 @@ async function printRow(name: string, judge: Grader, prompts?: Readonly<Record<s
     name,
     `${graded} of ${answers.length}`,
     ofAll(same, answers.length),
-    `${found} of 16`,
+    `${detected} of 16`,
     kappa === null ? "–" : kappa.toFixed(2),
     ranked,
     seconds < 0.01 ? "0" : seconds.toFixed(1),

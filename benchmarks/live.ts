@@ -188,10 +188,10 @@ function report(name: string, { whole, callback, idle, measured }: Training): vo
   say(
     `  an idle step takes ${idle.microseconds.toFixed(2)} µs of Python and sends ${idle.messages} messages`,
   );
-  for (const one of measured)
+  for (const measurement of measured)
     console.log(
-      `  ${one.id} at step ${one.step}: ${one.status}, ${one.items} items, answers ${one.measure.toFixed(1)} s, ` +
-        `guards ${one.guards.toFixed(2)} s, window ${one.total.toFixed(1)} s`,
+      `  ${measurement.id} at step ${measurement.step}: ${measurement.status}, ${measurement.items} items, answers ${measurement.measure.toFixed(1)} s, ` +
+        `guards ${measurement.guards.toFixed(2)} s, window ${measurement.total.toFixed(1)} s`,
     );
   if (idle.messages > 0) complain(`an idle step sent ${idle.messages} messages`);
   if (measured.length === 0) complain("no measurements");

@@ -62,7 +62,7 @@ const targets = tf.tensor1d(
 
 function side(label: string, lm: TrainableLM) {
   const parameters = lm.trainables().reduce((sum, { size }) => sum + size, 0);
-  return { label, lm, parameters, optimizer: new AdamW(lm.trainables()), seconds: [] as number[], held: 0 };
+  return { label, lm, parameters, optimizer: new AdamW(lm.trainables()), seconds: [] as number[], memory: 0 };
 }
 
 // The first two steps warm up.
@@ -73,7 +73,7 @@ for (let step = -2; step < steps; step++) {
     const start = performance.now();
     const { value, grads } = tf.variableGrads(() => {
       const logits = lm.trainingLogits(ids, rows, () => () => 0.5);
-      each.held = tf.memory().numBytes - before;
+      each.memory = tf.memory().numBytes - before;
       return crossEntropySum(logits, targets);
     }, [...lm.trainables()]);
     optimizer.apply(grads, 1e-4, 1 / (batch * tokens));
@@ -86,11 +86,11 @@ const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 console.log(
   `${name}: ${layers} layers of ${hidden}, ${batch}×${tokens} tokens, rank ${rank}, ${options.targets}`,
 );
-for (const { label, parameters, seconds, held } of sides) {
+for (const { label, parameters, seconds, memory } of sides) {
   const sorted = seconds.sort((a, b) => a - b);
   console.log(
     `${label.padEnd(5)} ${(parameters / 1e6).toFixed(2).padStart(6)} M trained, step ${sorted[sorted.length >> 1]!.toFixed(3)} s ` +
-      `(${sorted[0]!.toFixed(3)}–${sorted.at(-1)!.toFixed(3)}), held after forward ${megabytes(held)}, ` +
+      `(${sorted[0]!.toFixed(3)}–${sorted.at(-1)!.toFixed(3)}), held after forward ${megabytes(memory)}, ` +
       `gradients and optimizer, computed: ${megabytes(12 * parameters)}`,
   );
 }

@@ -6,8 +6,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
  * @throws PeriodicEvalError `config` if `all` has no such name.
  */
 export function oneOf<T>(argument: string, name: string, all: Readonly<Record<string, T>>): T {
-  const found = all[name];
-  if (found !== undefined) return found;
+  const value = all[name];
+  if (value !== undefined) return value;
   throw new PeriodicEvalError({
     code: "config",
     where: argument,

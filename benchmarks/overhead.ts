@@ -109,7 +109,9 @@ interface Outcome {
 
 async function openTraining(run: string, { callbacks: open, overheadPercent }: Arm) {
   const callbacks = open();
-  const measuredIds = callbacks.filter((one) => one instanceof PeriodicCallback).map(({ id }) => id);
+  const measuredIds = callbacks
+    .filter((callback) => callback instanceof PeriodicCallback)
+    .map(({ id }) => id);
   const model = await load();
   const optimizer = new AdamW(model.trainables(), { weightDecay: 0.01 });
   const session = openSession({
@@ -194,8 +196,8 @@ async function partsOf(run: string, measuredIds: readonly string[]): Promise<Par
       .join("; ");
   const incomplete = measuredIds.flatMap((id) =>
     [0, steps].flatMap((step) => {
-      const found = snapshots.find((one) => one.id === id && one.step === step);
-      return found?.status === "complete" ? [] : [`${id} at step ${step}: ${found?.status ?? "missing"}`];
+      const status = snapshots.find((candidate) => candidate.id === id && candidate.step === step)?.status;
+      return status === "complete" ? [] : [`${id} at step ${step}: ${status ?? "missing"}`];
     }),
   );
   const ids = [...new Set(snapshots.map(({ id }) => id))];

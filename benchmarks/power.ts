@@ -9,7 +9,7 @@ import {
 
 const { values } = parseArgs({ options: { runs: { type: "string", default: "4000" } } });
 const runs = Number(values.runs);
-const percent = (share: number) => (100 * share).toFixed(0);
+const percent = (rate: number) => (100 * rate).toFixed(0);
 
 console.log("| questions | points lost | by `accuracy`, % | by `gold_margin`, % |\n|---|---|---|---|");
 for (const questions of powerGrid.questions) {
@@ -18,9 +18,9 @@ for (const questions of powerGrid.questions) {
     console.log(`| ${questions} | ${drop} | ${percent(byAccuracy)} | ${percent(byMargin)} |`);
   }
 }
-console.log(`\n| completions per question | ${powerGrid.percents.map((one) => `${one} %`).join(" | ")} |`);
+console.log(`\n| completions per question | ${powerGrid.percents.map((rate) => `${rate} %`).join(" | ")} |`);
 console.log(`|---|${powerGrid.percents.map(() => "---|").join("")}`);
 for (const samples of powerGrid.samples) {
-  const cells = powerGrid.percents.map((one) => percent(alignmentPower(samples, one, runs, "committed")));
+  const cells = powerGrid.percents.map((rate) => percent(alignmentPower(samples, rate, runs, "committed")));
   console.log(`| ${samples} | ${cells.join(" | ")} |`);
 }

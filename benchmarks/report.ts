@@ -20,11 +20,11 @@ import { parts, type Part } from "./report/parts.ts";
 import { addedTo, earlierOf, type MeasuredPart, type Report, type Spread } from "./report/results.ts";
 import { runBenchmark } from "./report/run-benchmark.ts";
 
-const given = process.argv.slice(2);
-const separator = given.includes("--") ? given.indexOf("--") : given.length;
-const extraArgs = given.slice(separator + 1);
+const args = process.argv.slice(2);
+const separator = args.includes("--") ? args.indexOf("--") : args.length;
+const extraArgs = args.slice(separator + 1);
 const { values } = parseArgs({
-  args: given.slice(0, separator),
+  args: args.slice(0, separator),
   options: {
     part: { type: "string" },
     compare: { type: "boolean", default: false },
@@ -64,9 +64,9 @@ function printChanges(name: string, before: MeasuredPart | undefined, after: Mea
     `${median.toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`;
   const changes = changesOf(before.comparisons, after.comparisons);
   console.log(`${name}, ratios in the last report and now:`);
-  for (const one of changes)
+  for (const change of changes)
     console.log(
-      `  ${one.name}: ${text(one.before)} → ${text(one.after)}, ${one.verdict ?? "within the spread"}`,
+      `  ${change.name}: ${text(change.before)} → ${text(change.after)}, ${change.verdict ?? "within the spread"}`,
     );
   return changes.every(({ verdict }) => verdict !== "worse");
 }

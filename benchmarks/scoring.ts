@@ -61,14 +61,14 @@ const all = readFileSync(values.questions, "utf8")
 /** Prompts of `arc_challenge` as in lm-evaluation-harness; few-shot examples are the last questions of the file. */
 function requestsOf(questions: readonly Question[], shots: number): LogLikelihoodRequest[] {
   const asked = ({ question }: Question) => `Question: ${question}\nAnswer:`;
-  const answered = (one: Question) =>
-    `${asked(one)} ${one.choices[one.choice_labels.indexOf(one.correct_answer)]}`;
+  const answered = (item: Question) =>
+    `${asked(item)} ${item.choices[item.choice_labels.indexOf(item.correct_answer)]}`;
   const examples = all
     .slice(all.length - shots)
-    .map((one) => `${answered(one)}\n\n`)
+    .map((item) => `${answered(item)}\n\n`)
     .join("");
-  return questions.flatMap((one) =>
-    one.choices.map((choice) => ({ context: { text: examples + asked(one) }, continuation: ` ${choice}` })),
+  return questions.flatMap((item) =>
+    item.choices.map((choice) => ({ context: { text: examples + asked(item) }, continuation: ` ${choice}` })),
   );
 }
 

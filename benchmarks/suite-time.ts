@@ -102,10 +102,10 @@ async function modelFolder(source: string): Promise<{ folder: string; remove: ()
 async function openTask(name: string) {
   const task = taskNamed(tasks, name, "--tasks");
   const { shots, limit = null } = suite.tasks[name] ?? {};
-  const found = folderNames(name)
-    .map((one) => join(values.data, one))
-    .find((place) => existsSync(place));
-  const data = found ?? datasetOf(name)!.source;
+  const local = folderNames(name)
+    .map((folder) => join(values.data, folder))
+    .find((path) => existsSync(path));
+  const data = local ?? datasetOf(name)!.source;
   const evaluation = task.open({ data, limit, ...(shots !== undefined && { shots }) });
   const isGenerated = (evaluation.needs as readonly string[]).includes("generate");
   return { task: evaluation, characters: charactersOf, isGenerated };

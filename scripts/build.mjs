@@ -32,8 +32,8 @@ function sourcesHash() {
     ...["examples", "benchmarks"].flatMap((name) => filesOf(name).filter((file) => file.endsWith(".ts"))),
   ];
   const hash = createHash("sha256");
-  const others = ["tsconfig.json", "vitest.config.ts", "package-lock.json", "scripts/build.mjs"];
-  for (const file of [...files, ...others.map((name) => join(root, name))].sort((a, b) => (a < b ? -1 : 1))) {
+  const config = ["tsconfig.json", "vitest.config.ts", "package-lock.json", "scripts/build.mjs"];
+  for (const file of [...files, ...config.map((name) => join(root, name))].sort((a, b) => (a < b ? -1 : 1))) {
     hash.update(file).update("\0").update(readFileSync(file)).update("\0");
   }
   return hash.digest("hex");

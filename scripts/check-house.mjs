@@ -57,11 +57,11 @@ const targetOf = (file, specifier) => posix.join(dirname(file).replaceAll("\\", 
 function roomOf(file) {
   const { rooms } = packages[packageOf(file)];
   if (rooms === undefined) return "";
-  const place = withinSource(file);
-  const found = Object.keys(rooms).filter((room) =>
-    /\/$|^$/.test(room) ? place.startsWith(room) : place === room,
+  const path = withinSource(file);
+  const matches = Object.keys(rooms).filter((room) =>
+    /\/$|^$/.test(room) ? path.startsWith(room) : path === room,
   );
-  return found.sort((a, b) => b.length - a.length)[0] ?? null;
+  return matches.sort((a, b) => b.length - a.length)[0] ?? null;
 }
 
 function checkRelative(file, specifier) {

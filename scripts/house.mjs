@@ -292,15 +292,15 @@ export const maximumRootValues = 50;
  */
 export const budgets = {
   lines: {
-    cli: 6641,
+    cli: 6639,
     contracts: 1911,
-    core: 15129,
+    core: 15132,
     dashboard: 7692,
     data: 2287,
     feedback: 3810,
     kernels: 3208,
     live: 1477,
-    loggers: 1870,
+    loggers: 1869,
     models: 11927,
     python: 2853,
     remote: 3108,

@@ -43,13 +43,13 @@ const linked = {
       for (const name of readdirSync(join(modules, "@tensorflow")))
         if (name !== "tfjs-backend-webgpu") rmSync(join(modules, "@tensorflow", name), { recursive: true });
       const dist = join(modules, "webgpu", "dist");
-      const own = process.platform === "darwin" ? "darwin-universal" : `${process.platform}-${process.arch}`;
-      if (!existsSync(join(dist, own))) {
+      const dir = process.platform === "darwin" ? "darwin-universal" : `${process.platform}-${process.arch}`;
+      if (!existsSync(join(dist, dir))) {
         const fix = "Use the backend wasm, or on Linux tfjs-node (`npm run native`).";
-        throw new Missing(`webgpu@${webgpu.webgpu}`, `nothing for ${own}`, readdirSync(dist).join(", "), fix);
+        throw new Missing(`webgpu@${webgpu.webgpu}`, `nothing for ${dir}`, readdirSync(dist).join(", "), fix);
       }
       for (const other of readdirSync(dist))
-        if (other !== own) rmSync(join(dist, other), { recursive: true });
+        if (other !== dir) rmSync(join(dist, other), { recursive: true });
     },
   },
   llama: {

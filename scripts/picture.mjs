@@ -10,9 +10,9 @@ import { chromium } from "playwright-core";
 import { writePage } from "../packages/dashboard/dist/index.js";
 import { serveResults } from "../packages/dashboard/dist/server/index.js";
 
-const [runDir, given] = process.argv.slice(2);
+const [runDir, output] = process.argv.slice(2);
 const isRun = runDir !== undefined && existsSync(join(runDir, "periodic_eval"));
-const file = given ?? "docs/serve.png";
+const file = output ?? "docs/serve.png";
 const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,
 );
@@ -30,7 +30,7 @@ async function pictureOfRun(page) {
   try {
     const address = pathToFileURL(await writePage(runDir, join(folder, "page.html"))).href;
     await page.goto(address);
-    if (given !== undefined) return await takePicture(page, await endOfChart(page));
+    if (output !== undefined) return await takePicture(page, await endOfChart(page));
     await pictureOfAnswers(page);
     for (const colorScheme of ["light", "dark"])
       for (const [width, name] of Object.entries({ 860: "demo", 390: "demo-phone" })) {

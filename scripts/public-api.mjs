@@ -42,8 +42,8 @@ function readModule(file) {
   if (known !== undefined) return known;
   const text = readFileSync(file, "utf8");
   const { program, comments } = parseSync(file, text);
-  const found = { declared: new Map(), exported: new Map(), stars: [] };
-  modules.set(file, found);
+  const module = { declared: new Map(), exported: new Map(), stars: [] };
+  modules.set(file, module);
   const imported = new Map();
   for (const statement of program.body) {
     const source = statement.source?.value;
@@ -52,28 +52,28 @@ function readModule(file) {
       for (const { local, imported: name } of statement.specifiers)
         if (name !== undefined && from !== null) imported.set(local.name, { from, name: name.name });
     } else if (statement.type === "ExportAllDeclaration") {
-      if (from !== null) found.stars.push({ from, isType: statement.exportKind === "type" });
+      if (from !== null) module.stars.push({ from, isType: statement.exportKind === "type" });
     } else if (statement.type === "ExportNamedDeclaration" && statement.declaration === null) {
       for (const { local, exported } of statement.specifiers)
-        found.exported.set(exported.name, from === null ? { name: local.name } : { from, name: local.name });
+        module.exported.set(exported.name, from === null ? { name: local.name } : { from, name: local.name });
     } else {
       const declaration = statement.declaration ?? statement;
       const names = declaration.declarations?.map(({ id }) => id.name) ?? [declaration.id?.name];
-      for (const name of names.filter((one) => one !== undefined)) {
-        const { code = [], doc = "" } = found.declared.get(name) ?? {};
-        found.declared.set(name, {
+      for (const name of names.filter((candidate) => candidate !== undefined)) {
+        const { code = [], doc = "" } = module.declared.get(name) ?? {};
+        module.declared.set(name, {
           code: [...code, text.slice(statement.start, statement.end)],
           doc: doc === "" ? docBefore(text, comments, statement.start) : doc,
           kind: declaration.type,
         });
-        if (statement.type === "ExportNamedDeclaration") found.exported.set(name, { name });
+        if (statement.type === "ExportNamedDeclaration") module.exported.set(name, { name });
       }
     }
   }
-  for (const [name, target] of found.exported)
+  for (const [name, target] of module.exported)
     if (target.from === undefined && imported.has(target.name))
-      found.exported.set(name, imported.get(target.name));
-  return found;
+      module.exported.set(name, imported.get(target.name));
+  return module;
 }
 
 /** Declarations that `export type *` does not export: they have no type of the same name. */
@@ -84,8 +84,8 @@ function publicNames(file) {
   const { exported, stars } = readModule(file);
   const names = new Map();
   for (const { from, isType } of stars)
-    for (const [name, found] of publicNames(from))
-      if (!isType || !valueKinds.test(found.kind)) names.set(name, found);
+    for (const [name, declaration] of publicNames(from))
+      if (!isType || !valueKinds.test(declaration.kind)) names.set(name, declaration);
   for (const [name, target] of exported) names.set(name, declarationOf(file, target));
   return names;
 }
@@ -118,5 +118,5 @@ export function publicApi(folder, manifest) {
 function typesOf(target) {
   if (typeof target === "string") return null;
   if (target.types !== undefined) return target.types;
-  return Object.values(target).reduce((found, one) => found ?? typesOf(one), null);
+  return Object.values(target).reduce((types, nested) => types ?? typesOf(nested), null);
 }

@@ -37,7 +37,7 @@ export function runPythonTests(args) {
 
 const cases = /<testcase classname="([^"]*)" name="([^"]*)"[^>]*?(?:\/>|>([^]*?)<\/testcase>)/g;
 const characters = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&", "&#10;": "\n" };
-const text = (escaped) => escaped.replaceAll(/&.*?;/g, (one) => characters[one] ?? one);
+const text = (escaped) => escaped.replaceAll(/&.*?;/g, (entity) => characters[entity] ?? entity);
 
 function reportOf(xml) {
   const assertionResults = [...xml.matchAll(cases)].map(([, file, name, inner = ""]) => {

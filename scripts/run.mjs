@@ -8,9 +8,9 @@ import { root } from "./steps.mjs";
 
 const [folder, name, ...args] = process.argv.slice(2);
 const files = readdirSync(join(root, folder)).filter((file) => /^[^.]+\.ts$/.test(file));
-const found = files.filter((file) => name && file.startsWith(name));
+const matches = files.filter((file) => name && file.startsWith(name));
 
-if (found.length !== 1) {
+if (matches.length !== 1) {
   console.error(
     `[periodic-eval] ${folder}: got ${name ?? "no name"}, expected one of ${files.join(", ")}. Name one.`,
   );
@@ -18,7 +18,7 @@ if (found.length !== 1) {
 }
 const tsx = join(root, "node_modules", "tsx", "dist", "cli.mjs");
 const condition = folder === "benchmarks" ? [] : ["-C", "@periodic-eval/source"];
-const { status } = spawnSync(process.execPath, [tsx, ...condition, join(root, folder, found[0]), ...args], {
+const { status } = spawnSync(process.execPath, [tsx, ...condition, join(root, folder, matches[0]), ...args], {
   stdio: "inherit",
 });
 process.exit(status ?? 1);

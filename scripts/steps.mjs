@@ -48,8 +48,8 @@ const places = [
 
 /** Returns the program and the arguments that run npm with `args`, for `spawn`. */
 export function npmCommand(args) {
-  const found = places.find((path) => path && basename(path) === "npm-cli.js" && existsSync(path));
-  return found === undefined ? ["npm", args] : [process.execPath, [found, ...args]];
+  const npmCli = places.find((path) => path && basename(path) === "npm-cli.js" && existsSync(path));
+  return npmCli === undefined ? ["npm", args] : [process.execPath, [npmCli, ...args]];
 }
 
 /** @param script The npm script to repeat. */

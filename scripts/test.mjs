@@ -29,8 +29,8 @@ function runTier() {
 }
 
 function printEnd(status) {
-  const others = Object.entries(commands).filter(([name]) => name !== tier);
-  const leftOut = others.map(([name, command]) => `${name} tests (${command})`).join(" and ");
+  const otherTiers = Object.entries(commands).filter(([name]) => name !== tier);
+  const leftOut = otherTiers.map(([name, command]) => `${name} tests (${command})`).join(" and ");
   console.log(`These were the ${tier} tests. Left out: ${leftOut}; .ci/run runs all.`);
   process.exitCode = status ?? 1;
 }

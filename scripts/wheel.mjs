@@ -78,10 +78,10 @@ function adapted(file, text, program) {
   if (!text.includes("import.meta.url")) return named;
   if (!placed.has(file))
     throw new Error(`${file} asks for its place: add its assets and its name to scripts/wheel.mjs`);
-  const place = `./${posix.relative(posix.dirname(program), assetOf(file))}`;
+  const asset = `./${posix.relative(posix.dirname(program), assetOf(file))}`;
   return named
     .replaceAll(/createRequire\(import\.meta\.url\)\((".*?")\)/g, "require($1)")
-    .replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`);
+    .replaceAll("import.meta.url", `new URL(${JSON.stringify(asset)}, import.meta.url).href`);
 }
 
 /** Imports packages from the bundle, and names the commands as they are called here. */
@@ -91,11 +91,11 @@ function withoutNpm(file, text) {
     `${bundled}[$1]()`,
   );
   // The user's modules of verifiers, and packages that are optional.
-  const others = [
+  const allowed = [
     "packages/data/dist/config/verifier-module.js",
     "packages/models/dist/backend/definition.js",
   ];
-  if (/\bimport\((?:\/\*.*?\*\/ )?\w/.test(imported) && !others.includes(file))
+  if (/\bimport\((?:\/\*.*?\*\/ )?\w/.test(imported) && !allowed.includes(file))
     throw new Error(`${file} imports by a variable: add it to scripts/wheel.mjs`);
   // What needs TensorFlow.js is called with npx here too.
   return imported.replaceAll(/npx periodic-eval (?!train|eval|native)/g, "periodic-eval ");

@@ -14,11 +14,11 @@ export interface NaiveTraining {
 
 /** Looks up embeddings with a custom gradient, because that of `tf.gather` has no wasm kernel. */
 function lookup(embedding: tf.Tensor2D, ids: tf.Tensor1D): tf.Tensor {
-  const found = tf.customGrad((table) => ({
+  const gather = tf.customGrad((table) => ({
     value: tf.gather(table as tf.Tensor2D, ids),
     gradFunc: (gradient) => tf.scatterND(tf.reshape(ids, [-1, 1]), gradient, embedding.shape),
   }));
-  return found(embedding);
+  return gather(embedding);
 }
 
 /**

@@ -46,7 +46,7 @@ async function score({ requests, batch_size: batchSize }) {
     const ids = encode(context + continuation);
     return { at, ids, from: encode(context).length };
   });
-  rows.sort((one, other) => other.ids.length - one.ids.length);
+  rows.sort((a, b) => b.ids.length - a.ids.length);
   const sums = Array.from(requests, () => 0);
   for (let start = 0; start < rows.length; start += batchSize) {
     const batch = rows.slice(start, start + batchSize);
@@ -67,7 +67,7 @@ async function score({ requests, batch_size: batchSize }) {
 }
 
 function logProbability(logits, id) {
-  const greatest = logits.reduce((one, other) => Math.max(one, other));
+  const greatest = logits.reduce((a, b) => Math.max(a, b));
   let total = 0;
   for (const logit of logits) total += Math.exp(logit - greatest);
   return logits[id] - greatest - Math.log(total);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { changesOf, obstacleTo } from "./changes.ts";
 import { ratioOf, type Comparison, type MeasuredPart } from "./results.ts";
 
-const one = (parts: Partial<Comparison>): Comparison => ({
+const row = (parts: Partial<Comparison>): Comparison => ({
   name: "a step",
   unit: "seconds",
   ratio: "speed",
@@ -14,13 +14,13 @@ const one = (parts: Partial<Comparison>): Comparison => ({
 
 it("divides the medians, and gives the range of the repeats' ratios", () => {
   // Medians 2 and 4; repeats 4/1, 4/2, 4/4.
-  expect(ratioOf(one({}))).toEqual({ median: 2, least: 1, greatest: 4 });
-  expect(ratioOf(one({ ratio: "share" }))).toEqual({ median: 0.5, least: 0.25, greatest: 1 });
+  expect(ratioOf(row({}))).toEqual({ median: 2, least: 1, greatest: 4 });
+  expect(ratioOf(row({ ratio: "share" }))).toEqual({ median: 0.5, least: 0.25, greatest: 1 });
 });
 
 it("reports a change only where the ranges do not overlap", () => {
   const verdict = (ours: readonly number[], ratio: Comparison["ratio"] = "speed") =>
-    changesOf([one({ ratio })], [one({ ours, ratio })])[0]!.verdict;
+    changesOf([row({ ratio })], [row({ ours, ratio })])[0]!.verdict;
   expect(verdict([0.5, 0.6, 0.9])).toBe("better");
   expect(verdict([0.5, 0.6, 1.1])).toBeNull();
   expect(verdict([4.1, 5, 6])).toBe("worse");
@@ -29,17 +29,17 @@ it("reports a change only where the ranges do not overlap", () => {
 });
 
 it("ignores a change of less than three percent", () => {
-  const steady = (ours: number) => [one({ ours: [ours], peers: [1] })];
+  const steady = (ours: number) => [row({ ours: [ours], peers: [1] })];
   expect(changesOf(steady(1), steady(1.02))[0]!.verdict).toBeNull();
   expect(changesOf(steady(1), steady(1.05))[0]!.verdict).toBe("worse");
 });
 
 it("leaves out work and peers that the last report lacks", () => {
-  expect(changesOf([one({})], [one({ name: "another step" }), one({ peer: "JAX" })])).toEqual([]);
+  expect(changesOf([row({})], [row({ name: "another step" }), row({ peer: "JAX" })])).toEqual([]);
 });
 
 const repeated = (parts: Partial<Comparison>) =>
-  one({ ours: [1, 2, 2, 2, 4], peers: [4, 4, 4, 4, 4], ...parts });
+  row({ ours: [1, 2, 2, 2, 4], peers: [4, 4, 4, 4, 4], ...parts });
 
 const report = (parts: Partial<MeasuredPart>): MeasuredPart => ({
   measured: "2026-11-24",

@@ -37,7 +37,7 @@ const hasFewRepeats = ({ comparisons }: MeasuredPart): boolean =>
 export function changesOf(before: readonly Comparison[], after: readonly Comparison[]): Change[] {
   return after.flatMap((now) => {
     const last = before.find(
-      (one) => one.name === now.name && one.peer === now.peer && one.ratio === now.ratio,
+      (earlier) => earlier.name === now.name && earlier.peer === now.peer && earlier.ratio === now.ratio,
     );
     if (last === undefined) return [];
     const [was, is] = [ratioOf(last), ratioOf(now)];

@@ -101,7 +101,7 @@ it("keeps the rows of other processors, and replaces those of the same", () => {
   const all = [measuredOn("A", "20", 1), measuredOn("B", "20", 2), measuredOn("A", "22", 3)];
   const page = pageOf(
     [part],
-    all.reduce((report, one) => addedTo(report, "steps", one), {} as Report),
+    all.reduce((report, measured) => addedTo(report, "steps", measured), {} as Report),
   );
   const row = (processor: string, seconds: string, ratio: string) =>
     `| 2 cores of ${processor}, 2026-11-24 | a step | ${seconds} s | 6.00 s, PyTorch | **${ratio} ×** as fast | ≥ 1.25 × |`;

@@ -49,13 +49,13 @@ Those for Node need \`npm run llama\` and \`npm run transformers\`.`;
 
 function sectionOf({ name, title, about, targets = {} }: Part, parts: readonly MeasuredPart[]): string {
   const rows = parts.flatMap((part) =>
-    part.comparisons.map((one) => [
+    part.comparisons.map((comparison) => [
       `${processorOf(part)}, ${part.measured}`,
-      one.name,
-      spreadText(one.ours, one.unit),
-      `${spreadText(one.peers, one.unit)}, ${one.peer}`,
-      ratioText(one),
-      targetText(one, targets[one.name] ?? targets[`${one.name}, ${one.peer}`]),
+      comparison.name,
+      spreadText(comparison.ours, comparison.unit),
+      `${spreadText(comparison.peers, comparison.unit)}, ${comparison.peer}`,
+      ratioText(comparison),
+      targetText(comparison, targets[comparison.name] ?? targets[`${comparison.name}, ${comparison.peer}`]),
     ]),
   );
   const head = ["processor", "work", "this library", "peer", "ratio", "target"];

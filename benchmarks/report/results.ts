@@ -100,7 +100,7 @@ export function peaksOf(
   peers: readonly Pick<NamedPeer, "name" | "peakBytes">[],
 ): NonNullable<Results["peaks"]> | null {
   const theirs = peers.map(({ name, peakBytes }) => [name, peakBytes()] as const);
-  const known = theirs.filter((one): one is [string, number] => one[1] !== null);
+  const known = theirs.filter((pair): pair is [string, number] => pair[1] !== null);
   if (known.length === 0) return null;
   return { ours: process.resourceUsage().maxRSS * 1024, peers: Object.fromEntries(known) };
 }

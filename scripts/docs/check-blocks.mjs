@@ -8,7 +8,7 @@ import { codeBlocks } from "./markdown.mjs";
 import { openProgram } from "./generated-sections.mjs";
 
 /** Other programs that the pages name. They are not checked. */
-const others =
+const otherPrograms =
   /^(cd|cp|mkdir|wait|pip|python|torchrun|vllm|setsid|kill|npx (esbuild|serve)\b|npm (install|i|init|pack|ci|config)\b)/;
 
 /** Returns the simple commands of a shell block: `{ words, line }`, without comments and variables. */
@@ -25,9 +25,9 @@ function simpleCommands(code, first) {
       if (/^(&&|[;&|])$/.test(word)) commands.push([]);
       else commands.at(-1).push(word.replace(/^(['"])(.*)\1$/, "$2"));
     return commands
-      .map((one) => one.slice(one.findIndex((word) => !/^[A-Z_]+=/.test(word))))
-      .filter((one) => one.length > 0)
-      .map((one) => ({ words: one, line: at }));
+      .map((command) => command.slice(command.findIndex((word) => !/^[A-Z_]+=/.test(word))))
+      .filter((command) => command.length > 0)
+      .map((command) => ({ words: command, line: at }));
   });
 }
 
@@ -92,7 +92,7 @@ export async function checkCommands(pages) {
         if (scripts[script] === undefined) complain(`package.json has no script ${script}`);
       } else if (name === "node") {
         if (!saved.has(second)) complain(`the page does not say to save ${second}`);
-      } else if (!others.test(words.join(" ")) && name !== "tsx") complain("an unknown program");
+      } else if (!otherPrograms.test(words.join(" ")) && name !== "tsx") complain("an unknown program");
     }
   }
   return { problems, count };

@@ -31,7 +31,7 @@ function moduleOf(blocks) {
       }
       for (const name of names
         .split(",")
-        .map((one) => one.trim().replace(/^type /, ""))
+        .map((part) => part.trim().replace(/^type /, ""))
         .filter(Boolean)) {
         if (!imported.has(`${name} ${source}`)) add(`import { ${name} } from ${source};`, line);
         imported.add(`${name} ${source}`);
@@ -91,7 +91,7 @@ export function checkCode(pages) {
     if (joined.length > 0) modules.set(`${name}.mts`, { path, lines: moduleOf(joined) });
     for (const [at, { code, file, line }] of blocks.entries())
       if (file !== null || /^export /m.test(code)) {
-        const lines = code.split("\n").map((one, index) => ({ line: one, from: line + index }));
+        const lines = code.split("\n").map((content, index) => ({ line: content, from: line + index }));
         modules.set(`${name}-${at}.mjs`, { path, lines });
       }
   }
@@ -131,8 +131,8 @@ function compile(project, modules) {
           null,
           line,
         ];
-        const found = modules.get(name);
-        return found === undefined ? said : `docs/${found.path}:${found.lines[at - 1]?.from ?? "?"}: ${said}`;
+        const page = modules.get(name);
+        return page === undefined ? said : `docs/${page.path}:${page.lines[at - 1]?.from ?? "?"}: ${said}`;
       });
   }
 }

@@ -22,10 +22,10 @@ function checkLinks(files) {
       if (isExternal(target)) continue;
       count++;
       const [file, anchor] = target.split("#");
-      const place = file === "" ? path : posix.join(posix.dirname(path), decodeURI(file));
+      const linked = file === "" ? path : posix.join(posix.dirname(path), decodeURI(file));
       const complain = (what) => problems.push(`${path}:${line}: ${target}: ${what}`);
-      const other = files.get(place);
-      if (other === undefined && !existsSync(join(root, place))) complain("no such file");
+      const other = files.get(linked);
+      if (other === undefined && !existsSync(join(root, linked))) complain("no such file");
       else if (anchor !== undefined && other !== undefined && !anchorsOf(other).has(anchor))
         complain("no such heading");
     }
@@ -68,7 +68,7 @@ const notesWithoutStatus = (pages) =>
  */
 export async function checkPages(pages) {
   const written = [...pages].filter(([path]) => !/^(reference\/api|examples|decisions)\//.test(path));
-  const found = {
+  const results = {
     links: checkLinks(repositoryFiles()),
     "TypeScript and JavaScript blocks": checkCode(written),
     commands: await checkCommands(written),
@@ -81,11 +81,11 @@ export async function checkPages(pages) {
         unknown.push(`docs/${path}:${block.line}: no check reads blocks of ${block.language}`);
   return {
     problems: [
-      ...Object.values(found).flatMap(({ problems }) => problems),
+      ...Object.values(results).flatMap(({ problems }) => problems),
       ...unknown,
       ...notesWithoutStatus(pages),
     ],
-    summary: Object.entries(found)
+    summary: Object.entries(results)
       .map(([what, { count }]) => `${count} ${what}`)
       .join(", "),
   };

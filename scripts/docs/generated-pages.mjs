@@ -65,7 +65,7 @@ function docstring(raw) {
 }
 
 const declaration = (code) =>
-  code.map((one) => one.replaceAll(/^export (declare )?/gm, "").replace(/^default /, "")).join("\n");
+  code.map((part) => part.replaceAll(/^export (declare )?/gm, "").replace(/^default /, "")).join("\n");
 
 /** The public names that a declaration mentions, as links to their pages. */
 function mentions(name, code, places) {
@@ -113,7 +113,7 @@ function formatted(root, entries) {
 function pageOf({ title, names, description, codes }, places) {
   const lines = [`# ${title}`, "", description, ""];
   for (const { kind, types } of kinds) {
-    const members = names.filter(([, found]) => types.includes(found.kind));
+    const members = names.filter(([, declared]) => types.includes(declared.kind));
     if (members.length > 0) lines.push(`## ${kind}`, "");
     for (const [name, { code, doc }] of members) {
       lines.push(`### ${name}`, "", ...(doc === "" ? [] : [docstring(doc), ""]));
@@ -129,8 +129,8 @@ function placesOf(entries) {
   for (const { page, names } of entries) {
     const seen = new Map();
     const members = kinds.flatMap(({ kind, types }) => {
-      const found = names.filter(([, one]) => types.includes(one.kind)).map(([name]) => name);
-      return found.length === 0 ? [] : [kind, ...found];
+      const listed = names.filter(([, declared]) => types.includes(declared.kind)).map(([name]) => name);
+      return listed.length === 0 ? [] : [kind, ...listed];
     });
     for (const name of members) {
       const slug = githubSlug(name);

@@ -30,7 +30,7 @@ function typeOf(schema) {
   const several = alternatives(schema);
   if (several.length > 1) return [...new Set(several.map(typeOf))].join(", or ");
   if (schema.const !== undefined) return code(JSON.stringify(schema.const).replaceAll('"', ""));
-  if (schema.enum !== undefined) return schema.enum.map((one) => code(one)).join(", ");
+  if (schema.enum !== undefined) return schema.enum.map((value) => code(value)).join(", ");
   if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(", or ");
   if (schema.type === "array") {
     if (schema.prefixItems !== undefined) return `array of ${schema.prefixItems.length}`;
@@ -44,11 +44,11 @@ function typeOf(schema) {
 
 /** Returns the objects with keys inside a schema: itself, an array's items, a map's values. */
 function objectsIn(schema, path) {
-  return alternatives(schema).flatMap((one) => {
-    if (one.properties !== undefined) return [{ path, schema: one }];
-    if (one.items !== undefined && typeof one.items === "object") return objectsIn(one.items, `${path}[]`);
-    if (typeof one.additionalProperties === "object")
-      return objectsIn(one.additionalProperties, `${path}.<name>`);
+  return alternatives(schema).flatMap((node) => {
+    if (node.properties !== undefined) return [{ path, schema: node }];
+    if (node.items !== undefined && typeof node.items === "object") return objectsIn(node.items, `${path}[]`);
+    if (typeof node.additionalProperties === "object")
+      return objectsIn(node.additionalProperties, `${path}.<name>`);
     return [];
   });
 }
@@ -66,14 +66,14 @@ const defaultOf = (schema) =>
 function tablesOf(schema, prefix, path, options) {
   const required = new Set(schema.required);
   const inner = [];
-  const rows = Object.entries(schema.properties ?? {}).map(([key, one]) => {
-    const own = path === "" ? key : `${path}.${key}`;
-    const objects = options.skipped.has(own) ? [] : objectsIn(one, own);
-    inner.push(...objects.map((found) => tablesOf(found.schema, prefix, found.path, options)));
-    const about = escapeProse((one.description ?? "").replaceAll(/\s+/g, " "));
-    const value = required.has(key) && one.default === undefined ? "required" : defaultOf(one);
-    const notes = [typeOf(one), options.withDefaults ? value : ""].filter((part) => part !== "").join("; ");
-    const keys = [...new Set(objects.map((found) => found.path))].map(
+  const rows = Object.entries(schema.properties ?? {}).map(([key, node]) => {
+    const keyPath = path === "" ? key : `${path}.${key}`;
+    const objects = options.skipped.has(keyPath) ? [] : objectsIn(node, keyPath);
+    inner.push(...objects.map((object) => tablesOf(object.schema, prefix, object.path, options)));
+    const about = escapeProse((node.description ?? "").replaceAll(/\s+/g, " "));
+    const value = required.has(key) && node.default === undefined ? "required" : defaultOf(node);
+    const notes = [typeOf(node), options.withDefaults ? value : ""].filter((part) => part !== "").join("; ");
+    const keys = [...new Set(objects.map((object) => object.path))].map(
       (at) => `[keys](#${githubSlug(prefix + at)})`,
     );
     return `| ${code(key)} | ${notes} | ${[about, ...keys].join(" ")} |`;
@@ -81,7 +81,7 @@ function tablesOf(schema, prefix, path, options) {
   const title = path === "" ? [] : ["", `### \`${prefix}${path}\``, ""];
   const merged = inner
     .flat()
-    .filter(({ title: own }, at, all) => all.findIndex((other) => other.title === own) === at);
+    .filter(({ title: name }, at, all) => all.findIndex((other) => other.title === name) === at);
   return [{ title: title.join("\n"), rows }, ...merged];
 }
 

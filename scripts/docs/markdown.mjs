@@ -7,10 +7,10 @@ const fence = /^( *)(`{3,})([\w-]*)[^\n]*$/;
 function linesOf(text) {
   let open = null;
   return text.split("\n").map((line) => {
-    const found = fence.exec(line);
-    if (open === null && found === null) return { line, isCode: false };
-    if (open === null) open = found[2];
-    else if (found !== null && found[2].length >= open.length && found[3] === "") open = null;
+    const match = fence.exec(line);
+    if (open === null && match === null) return { line, isCode: false };
+    if (open === null) open = match[2];
+    else if (match !== null && match[2].length >= open.length && match[3] === "") open = null;
     return { line, isCode: true };
   });
 }
@@ -45,12 +45,12 @@ export function codeBlocks(text) {
   const blocks = [];
   let [open, above] = [null, []];
   for (const [at, line] of text.split("\n").entries()) {
-    const found = fence.exec(line);
-    if (open === null && found !== null) {
-      open = { indent: found[1].length, ticks: found[2], language: found[3], line: at + 2, lines: [] };
+    const match = fence.exec(line);
+    if (open === null && match !== null) {
+      open = { indent: match[1].length, ticks: match[2], language: match[3], line: at + 2, lines: [] };
       open.before = above.join("\n").trim();
       above = [];
-    } else if (open !== null && found !== null && found[2].length >= open.ticks.length && found[3] === "") {
+    } else if (open !== null && match !== null && match[2].length >= open.ticks.length && match[3] === "") {
       const { language, line: first, lines, before } = open;
       blocks.push({ language, line: first, before, file: savedName(before), code: `${lines.join("\n")}\n` });
       open = null;

@@ -32,15 +32,15 @@ function siteLinks(path, text, repository) {
     prose.replaceAll(linkPattern, (written, label, target) => {
       if (/^([a-z]+:|#|\/)/.test(target)) return written;
       const [file, anchor] = target.split("#");
-      const place = posix.join(from, file);
+      const link = posix.join(from, file);
       const to = (page) =>
         `${label}(${posix.relative(posix.dirname(path), page)}${anchor === undefined ? "" : `#${anchor}`})`;
-      const example = /^examples\/(\d\d-[^.]+)\.ts$/.exec(place);
+      const example = /^examples\/(\d\d-[^.]+)\.ts$/.exec(link);
       if (example !== null) return to(`examples/${example[1]}.md`);
-      if (place === "examples" || place === "docs/decisions") return to(`${posix.basename(place)}/index.md`);
-      if (place === "docs/api") return to("reference/api/index.md");
-      if (place.startsWith("docs/")) return written;
-      return `${label}(${repository}/blob/main/${place})`;
+      if (link === "examples" || link === "docs/decisions") return to(`${posix.basename(link)}/index.md`);
+      if (link === "docs/api") return to("reference/api/index.md");
+      if (link.startsWith("docs/")) return written;
+      return `${label}(${repository}/blob/main/${link})`;
     }),
   );
 }

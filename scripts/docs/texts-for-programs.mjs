@@ -36,12 +36,12 @@ export function textsForPrograms(pages, { base }) {
     text,
     pages: [...pages.keys()].filter((path) => path.startsWith(under)).toSorted((a, b) => (a < b ? -1 : 1)),
   }));
-  const [start, ...others] = sections;
-  const lists = [{ ...start, pages: ["index.md", ...start.pages] }, ...others, ...generated];
-  const parts = lists.map((one) =>
+  const [start, ...rest] = sections;
+  const lists = [{ ...start, pages: ["index.md", ...start.pages] }, ...rest, ...generated];
+  const parts = lists.map((section) =>
     list(
-      one.text,
-      one.pages.filter((path) => pages.has(path)),
+      section.text,
+      section.pages.filter((path) => pages.has(path)),
     ),
   );
   texts.set("llms.txt", [`# periodic-eval\n\n> ${summary}\n`, ...parts].join("\n"));

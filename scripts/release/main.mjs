@@ -46,18 +46,18 @@ function packAll(folder) {
  * Installs packages from a registry into an empty project. It lies outside of the repository, so that no import finds the repository's
  * modules.
  */
-function installedProject(installed, registry, others = {}) {
+function installedProject(installed, registry, extra = {}) {
   const project = mkdtempSync(join(tmpdir(), "periodic-eval-release-"));
   const dependencies = Object.fromEntries(installed.map(({ manifest }) => [manifest.name, manifest.version]));
-  const manifest = { private: true, type: "module", dependencies: { ...dependencies, ...others } };
+  const manifest = { private: true, type: "module", dependencies: { ...dependencies, ...extra } };
   writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
   npm(["install", "--registry", registry], project);
   return project;
 }
 
 /** Installs a package alone. Returns the number of packages and the size of all files that this brings. */
-function measureInstall(one, registry) {
-  const project = installedProject([one], registry);
+function measureInstall(packed, registry) {
+  const project = installedProject([packed], registry);
   try {
     const { packages: locked } = JSON.parse(readFileSync(join(project, "package-lock.json"), "utf8"));
     const sizes = filesBelow(join(project, "node_modules"));
@@ -88,8 +88,8 @@ const megabytes = (bytes) => bytes / 1e6;
 function measureInstalls(packages, registry) {
   const problems = [];
   console.log("\ninstalled alone            packages  MB of files  MB on disk  kB packed");
-  for (const one of packages) {
-    const { packages: count, bytes, bytesOnDisk } = measureInstall(one, registry);
+  for (const packed of packages) {
+    const { packages: count, bytes, bytesOnDisk } = measureInstall(packed, registry);
     const onDisk = megabytes(bytesOnDisk);
     const cells = [
       String(count).padStart(8),
@@ -97,13 +97,13 @@ function measureInstalls(packages, registry) {
       onDisk.toFixed(1).padStart(10),
     ];
     console.log(
-      `${one.name.padEnd(26)} ${cells.join("  ")}  ${(one.packedBytes / 1e3).toFixed(0).padStart(9)}`,
+      `${packed.name.padEnd(26)} ${cells.join("  ")}  ${(packed.packedBytes / 1e3).toFixed(0).padStart(9)}`,
     );
-    const most = mostMegabytes[one.name];
+    const most = mostMegabytes[packed.name];
     if (most === undefined) continue;
     if (onDisk >= most)
       problems.push(
-        `${one.name}: installing it brings ${onDisk.toFixed(1)} MB, expected less than ${most} MB`,
+        `${packed.name}: installing it brings ${onDisk.toFixed(1)} MB, expected less than ${most} MB`,
       );
     for (const file of ["README.md", "packages/cli/README.md"])
       problems.push(...statedSizeProblems(file, count, onDisk));
@@ -135,8 +135,8 @@ async function dryRun({ node, python, "no-trials": noTrials }) {
     console.log(`npx periodic-eval ${npm(["exec", "--", "periodic-eval", "--version"], project).trim()}`);
     problems.push(...(await bundleForBrowsers(project)));
     for (const version of node.split(",")) {
-      const found = nodeOfVersion(version);
-      if (found !== null) problems.push(...runTrials(project, found));
+      const nodePath = nodeOfVersion(version);
+      if (nodePath !== null) problems.push(...runTrials(project, nodePath));
     }
     for (const version of python.split(","))
       problems.push(...runPythonTrial(project, version, registries.python));

@@ -38,15 +38,15 @@ function serve({ packages, wheels, upstream }) {
   const server = createServer(({ url, headers }, response) => {
     const [, kind, ...rest] = url.split("/");
     const name = decodeURIComponent(rest.join("/"));
-    const found = packages.find(({ manifest }) => manifest.name === name);
+    const published = packages.find(({ manifest }) => manifest.name === name);
     const file = [...wheels, ...packages.map(({ tarball }) => tarball)].find(
       (path) => basename(path) === name,
     );
     if (kind === "files" && file !== undefined) return createReadStream(file).pipe(response);
-    if (kind === "npm" && found !== undefined)
+    if (kind === "npm" && published !== undefined)
       return response
         .writeHead(200, { "content-type": "application/json" })
-        .end(JSON.stringify(documentOf(found, `http://${headers.host}`)));
+        .end(JSON.stringify(documentOf(published, `http://${headers.host}`)));
     if (kind === "npm")
       return response.writeHead(302, { location: new URL(rest.join("/"), upstream).href }).end();
     if (kind !== "python" || !/^periodic-eval\/?$/.test(name)) return response.writeHead(404).end();

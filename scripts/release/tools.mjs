@@ -41,10 +41,10 @@ const versions = { "@changesets/cli": "3.0.3", "@changesets/changelog-git": "1.0
 /** Runs a command of changesets in the repository. */
 export function runChangesets(args) {
   const tool = installedTool("changesets", versions, `release -- --${args[0]}`);
-  const own = join(tool, "node_modules", "@changesets");
+  const changesets = join(tool, "node_modules", "@changesets");
   // Its configuration names the package that writes the changelogs, which it looks up in the repository.
-  link(join(installedModules, "@changesets"), own);
-  const { status } = spawnSync(nodeForTools(), [join(own, "cli", "bin.js"), ...args], {
+  link(join(installedModules, "@changesets"), changesets);
+  const { status } = spawnSync(nodeForTools(), [join(changesets, "cli", "bin.js"), ...args], {
     cwd: root,
     stdio: "inherit",
   });

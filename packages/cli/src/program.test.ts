@@ -183,15 +183,15 @@ describe("demo with one step per phase", () => {
     expect(demo.code).toBe(0);
     const validate = new Ajv2020({ strict: false }).compile(snapshotJsonSchema());
     for (const phase of phases) {
-      const found = readdirSync(join(runDir, "periodic_eval", phase)).filter((name) =>
+      const files = readdirSync(join(runDir, "periodic_eval", phase)).filter((name) =>
         name.endsWith(".json"),
       );
       const expected = ["capability", "leakage", "alignment"].flatMap((id) => [
         `${id}_step_0.json`,
         `${id}_step_1.json`,
       ]);
-      expect(found.toSorted()).toEqual(expected.toSorted());
-      for (const name of found) {
+      expect(files.toSorted()).toEqual(expected.toSorted());
+      for (const name of files) {
         const snapshot = JSON.parse(readFileSync(join(runDir, "periodic_eval", phase, name), "utf8"));
         expect(validate(snapshot), JSON.stringify(validate.errors)).toBe(true);
         expect(snapshot.status).toBe("complete");

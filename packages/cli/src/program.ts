@@ -111,10 +111,10 @@ function checkHelp(program: Command, args: readonly string[]): void {
   let command = program;
   for (const word of words) {
     if (word.startsWith("-") || word === "help" || command.commands.length === 0) return;
-    const next = command.commands.find((one) => one.name() === word);
+    const next = command.commands.find((subcommand) => subcommand.name() === word);
     if (next === undefined)
       return command.error(
-        `error: unknown command '${word}', expected one of ${command.commands.map((one) => one.name()).join(", ")}`,
+        `error: unknown command '${word}', expected one of ${command.commands.map((subcommand) => subcommand.name()).join(", ")}`,
       );
     command = next;
   }
@@ -124,7 +124,7 @@ const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h";
 
 /** Prints an error: the message of a PeriodicEvalError, which says what to do, and the stack of any other error. */
 function printError(error: unknown, terminal: Terminal, isInterrupted: boolean): void {
-  const isOurs = (one: unknown) => PeriodicEvalError.is(one);
+  const isOurs = (thrown: unknown) => PeriodicEvalError.is(thrown);
   const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
   if (PeriodicEvalError.is(error) && error.detail?.kind === "interrupted")
     return terminal.err(`${error.got}. ${error.fix}`);

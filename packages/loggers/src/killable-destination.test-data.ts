@@ -22,9 +22,9 @@ export function killable(destination: Destination): KillableDestination {
     get sent() {
       return sent;
     },
-    open: (...given) => unlessKilled(() => destination.open(...given)),
-    async send(...given) {
-      const taken = await unlessKilled(() => destination.send(...given));
+    open: (...args) => unlessKilled(() => destination.open(...args)),
+    async send(...args) {
+      const taken = await unlessKilled(() => destination.send(...args));
       sent += taken;
       return taken;
     },

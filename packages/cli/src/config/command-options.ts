@@ -63,10 +63,10 @@ export function atFlags(error: unknown, command: Command): unknown {
   if (PeriodicEvalError.is(error) && error.isWritten) return error;
   const flags = command.options.map((option) => [option.attributeName(), option.long!] as const);
   const flagOf = (name: unknown) =>
-    flags.find(([one]) => one === name && command.getOptionValue(one) !== undefined)?.[1] ?? null;
+    flags.find(([key]) => key === name && command.getOptionValue(key) !== undefined)?.[1] ?? null;
   // The place of an error in a model is the model, which a flag names.
   const source = PeriodicEvalError.is(error) && error.path.length === 0 ? error.where : null;
-  const named = flags.filter(([one]) => command.getOptionValue(one) === source).map(([one]) => [one]);
+  const named = flags.filter(([key]) => command.getOptionValue(key) === source).map(([key]) => [key]);
   return atWritten(error, {
     where: ([name]) => flagOf(name)!,
     pathOf: (option) => (flagOf(option[0]) !== null ? option : (named[0] ?? null)),

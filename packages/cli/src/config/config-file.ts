@@ -146,15 +146,15 @@ function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
     };
     return [[key, resolved] as const];
   });
-  const others = {
+  const rest = {
     ...resolvedFiles,
     ...Object.fromEntries(objects),
     ...(judge !== undefined && { judge_model: resolveJudge(judge, ["judge_model"]) }),
     ...(Array.isArray(judges) && {
-      judge_models: judges.map((one: unknown, i) => resolveJudge(one, ["judge_models", i])),
+      judge_models: judges.map((name: unknown, i) => resolveJudge(name, ["judge_models", i])),
     }),
   };
-  if (evaluations === undefined) return others;
+  if (evaluations === undefined) return rest;
   const resolved = Array.isArray(evaluations)
     ? (evaluations as readonly unknown[]).map((entry, i) =>
         isRecord(entry)
@@ -164,7 +164,7 @@ function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
           : entry,
       )
     : evaluations;
-  return { ...others, evaluations: resolved };
+  return { ...rest, evaluations: resolved };
 }
 
 const resolvePaths = (file: ConfigFile, at: ValuePath, options: Options, keys: readonly string[]) =>
@@ -199,10 +199,10 @@ export function throwAll(errors: readonly unknown[]): void {
   const foreign = flat.find((error) => !PeriodicEvalError.is(error));
   if (foreign !== undefined) throw foreign;
   const places = flat.map((error) => (error as PeriodicEvalError).where);
-  const [first, ...others] = flat.filter((_, at) => places.indexOf(places[at]!) === at);
+  const [first, ...rest] = flat.filter((_, at) => places.indexOf(places[at]!) === at);
   if (first === undefined) return;
-  if (others.length === 0) throw first;
-  throw new AggregateError([first, ...others], [first, ...others].map(errorMessage).join("\n"));
+  if (rest.length === 0) throw first;
+  throw new AggregateError([first, ...rest], [first, ...rest].map(errorMessage).join("\n"));
 }
 
 /** Waits for all promises and returns their values. If some fail, throws all of their errors once every promise has settled. */
@@ -210,7 +210,7 @@ export async function awaitAll<const T extends readonly unknown[]>(
   promises: T,
 ): Promise<{ -readonly [I in keyof T]: Awaited<T[I]> }> {
   const settled = await Promise.allSettled(promises);
-  throwAll(settled.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : [])));
+  throwAll(settled.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : [])));
   return Promise.all(promises);
 }
 
@@ -250,8 +250,8 @@ export const isTrainingFile = ({ value }: ConfigFile): boolean =>
 /** Returns the names of the phases of a training file; none for another file. */
 export const phaseNames = (file: ConfigFile): readonly string[] =>
   isTrainingFile(file)
-    ? (valueAt(file.value, ["phases"]) as readonly unknown[]).flatMap((one) =>
-        isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : [],
+    ? (valueAt(file.value, ["phases"]) as readonly unknown[]).flatMap((phase) =>
+        isRecord(phase) && typeof phase["phase"] === "string" ? [phase["phase"]] : [],
       )
     : [];
 

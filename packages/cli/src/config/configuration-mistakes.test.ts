@@ -414,8 +414,8 @@ async function linesFor(mistake: Mistake): Promise<readonly string[]> {
 it.each(mistakes)(
   "names line, value, expectation and remedy once for %j",
   async (mistake, place, message) => {
-    const [line, ...others] = await linesFor(mistake);
-    expect(others).toEqual([]);
+    const [line, ...rest] = await linesFor(mistake);
+    expect(rest).toEqual([]);
     const [start, end] = message.split("…");
     expect(line).toMatch(/: got .+, expected .+\. .+[.?]$/s);
     expect(line).toContain(`[periodic-eval] ~/train.yaml:${place}: ${start}`);

@@ -111,12 +111,12 @@ async function connectEngine(
  * @param model A folder, or `owner/name`; or its name on the server.
  */
 export async function connectServer(
-  { vllm: urls, model: given, api_key_env: apiKeyEnv, concurrency }: EngineConfig,
+  { vllm: urls, model: configured, api_key_env: apiKeyEnv, concurrency }: EngineConfig,
   model: string,
   tokenizer: Tokenizer,
 ): Promise<{ readonly served: ServedModel; readonly name: string }> {
   const { servedName, vllm } = await import("@periodic-eval/remote");
-  const name = given ?? (await servedName([urls].flat()[0]!, model, apiKeyEnv));
+  const name = configured ?? (await servedName([urls].flat()[0]!, model, apiKeyEnv));
   const served = await vllm({
     urls,
     model: name,

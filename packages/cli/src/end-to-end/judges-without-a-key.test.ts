@@ -67,13 +67,13 @@ describe("the same 20 answers", () => {
       });
       await judge.dispose?.();
     }
-    const [served, own, onnx] = graded;
+    const [served, inProcess, onnx] = graded;
     // (80 · 0.9 + 70 · 0.05) / 0.95
     for (const score of served!) expect(score).toBeCloseTo(79.47, 2);
     onnx?.forEach((score, at) =>
-      score == null || own![at] == null
-        ? expect(score).toBe(own![at])
-        : expect(Math.abs(score - own![at])).toBeLessThan(0.05),
+      score == null || inProcess![at] == null
+        ? expect(score).toBe(inProcess![at])
+        : expect(Math.abs(score - inProcess![at])).toBeLessThan(0.05),
     );
   });
 });
@@ -201,12 +201,12 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
     const phases = [...first, ...(await build("two")), ...(await build("three"))];
     expect([tf.memory().numTensors, once > before]).toEqual([once, true]);
     for (const { asks } of phases) await asks![0]!.items(fakeModel() as never);
-    const held = [];
+    const tensors = [];
     for (const phase of phases) {
       await phase.close!();
-      held.push(tf.memory().numTensors);
+      tensors.push(tf.memory().numTensors);
     }
-    expect(held).toEqual([once, once, before]);
+    expect(tensors).toEqual([once, once, before]);
   });
 
   it("is found relative to the file that names it", async () => {
@@ -243,9 +243,9 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
     const entry = { win_rate: path("prompts.jsonl"), reference: path("answers.jsonl") };
     const compared = await evaluationsOf({})["win_rate"]!(entry, "evaluations[0]");
     const judged = { judge: { name: "judge" } };
-    for (const one of [callback!.asks![0]!, compared]) {
-      expect(one.provenance!()).toMatchObject(judged);
-      await one.close!();
+    for (const evaluation of [callback!.asks![0]!, compared]) {
+      expect(evaluation.provenance!()).toMatchObject(judged);
+      await evaluation.close!();
     }
     vi.unstubAllEnvs();
   });

@@ -25,8 +25,8 @@ const execute = promisify(execFile);
 const { npmCommand } = (await import(new URL("../../../../scripts/steps.mjs", import.meta.url).href)) as {
   readonly npmCommand: (args: readonly string[]) => readonly [file: string, args: readonly string[]];
 };
-const run = (cwd: string, program: string, ...given: string[]) => {
-  const [file, args] = program === "npm" ? npmCommand(given) : [program, given];
+const run = (cwd: string, program: string, ...options: string[]) => {
+  const [file, args] = program === "npm" ? npmCommand(options) : [program, options];
   return execute(file, args, { cwd, maxBuffer: 1 << 26 });
 };
 
@@ -123,14 +123,14 @@ async function foldersOf(dependency: string, project: string): Promise<ReadonlyS
   const modules = join(project, "node_modules");
   const scoped = await readdir(join(modules, "@periodic-eval"));
   const packages = [...scoped.map((name) => join("@periodic-eval", name)), "periodic-eval"];
-  const found = packages.flatMap((name) => {
+  const paths = packages.flatMap((name) => {
     try {
       return [createRequire(join(modules, name, "package.json")).resolve(`${dependency}/package.json`)];
     } catch {
       return [];
     }
   });
-  return new Set(await Promise.all(found.map((path) => realpath(path))));
+  return new Set(await Promise.all(paths.map((path) => realpath(path))));
 }
 
 const installers = [

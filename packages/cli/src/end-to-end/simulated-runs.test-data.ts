@@ -55,7 +55,7 @@ export async function runSeed(
   some: readonly SimulatedUser[] = users,
 ): Promise<string | null> {
   const random = seededRandom(`simulated disk ${seed}`);
-  const weighted = some.flatMap((one) => Array.from({ length: one.weight }, () => one));
+  const weighted = some.flatMap((entry) => Array.from({ length: entry.weight }, () => entry));
   const user = weighted[Math.floor(random() * weighted.length)]!;
   if (!wholes.has(user)) wholes.set(user, wholeOf(user));
   const whole = await wholes.get(user)!;
@@ -141,8 +141,8 @@ export async function runSeed(
 function differenceOf(got: unknown, expected: unknown, path = ""): string {
   if (typeof got === "object" && typeof expected === "object" && got !== null && expected !== null) {
     for (const key of new Set([...Object.keys(got), ...Object.keys(expected)])) {
-      const [one, other] = [got, expected].map((value) => (value as Record<string, unknown>)[key]);
-      if (!isDeepStrictEqual(one, other)) return differenceOf(one, other, `${path}.${key}`);
+      const [a, b] = [got, expected].map((value) => (value as Record<string, unknown>)[key]);
+      if (!isDeepStrictEqual(a, b)) return differenceOf(a, b, `${path}.${key}`);
     }
   }
   return `${path} is ${JSON.stringify(got)}, not ${JSON.stringify(expected)}`;

@@ -105,7 +105,7 @@ export const snapshots: SimulatedUser = {
     const { phases, problems, superseded, writer, closings } = await readRun(folder);
     const store = fileStore(folder);
     const all = phases.flatMap((phase) => phase.snapshots);
-    const rows = await Promise.all(all.map(async (one) => [keyText(one), await store.rows(one)]));
+    const rows = await Promise.all(all.map(async (key) => [keyText(key), await store.rows(key)]));
     const index = await readLines(join(folder, "periodic_eval/index.jsonl"));
     const hidden = (await readdir(join(folder, "periodic_eval"), { recursive: true })).filter((name) =>
       /\.(tmp|next|lock.*)$/.test(name),

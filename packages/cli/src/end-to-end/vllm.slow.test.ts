@@ -57,7 +57,7 @@ describe.skipIf(!canRun)(title, () => {
   it("scores 200 ARC questions by cloze as the model in this process does", timeout, async () => {
     const [asked, expected] = [await clozeRows(served, 200), await clozeRows(inProcess, 200)];
     const differences = asked.flatMap(({ nats }, index) =>
-      nats.map((one, at) => Math.abs(one - expected[index]!.nats[at]!)),
+      nats.map((value, at) => Math.abs(value - expected[index]!.nats[at]!)),
     );
     report("cloze, 200 questions", differences);
     expect(differences.length).toBeGreaterThan(700);
@@ -87,7 +87,7 @@ describe.skipIf(!canRun)(title, () => {
     const facts = (all: typeof texts) => all.map(({ text, ids, finish }) => ({ text, ids, finish }));
     expect(facts(texts)).toEqual(facts(expected));
     const differences = texts.flatMap(({ tokenNats }, index) =>
-      tokenNats!.map((one, at) => Math.abs(one - expected[index]!.tokenNats![at]!)),
+      tokenNats!.map((value, at) => Math.abs(value - expected[index]!.tokenNats![at]!)),
     );
     report(`greedy texts, ${asked.length} of 40 tokens`, differences);
     expect(Math.max(...differences)).toBeLessThan(1e-3);
@@ -100,8 +100,8 @@ describe.skipIf(!canRun)(title, () => {
       const requests = someRequests(12);
       const ofBase = await sumsOf(inProcess, requests);
       for (const path of snapshots) {
-        const [hot, own] = [await served.openCheckpoint(smollm2, path), await openCheckpoint(smollm2, path)];
-        const expected = await sumsOf(own.model, requests);
+        const [hot, cold] = [await served.openCheckpoint(smollm2, path), await openCheckpoint(smollm2, path)];
+        const expected = await sumsOf(cold.model, requests);
         // Both at a time, many times: the server would answer with the adapter for both if they were in flight together.
         const asked = Array.from({ length: 8 }, async (_, index) => {
           const [model, right] = index % 2 === 0 ? [hot.model, expected] : [hot.model.base!, ofBase];
@@ -116,7 +116,7 @@ describe.skipIf(!canRun)(title, () => {
         // The adapters change the numbers by far more.
         expect(largest(expected, ofBase)).toBeGreaterThan(0.1);
         await hot.dispose!();
-        await own.dispose();
+        await cold.dispose();
       }
       const listed = (await (await fetch(`${servers[0]!.url}/v1/models`)).json()) as {
         data: { id: string }[];
@@ -223,8 +223,8 @@ const sums = (answers: readonly { readonly sumNats: number }[]) => answers.map((
 const sumsOf = async (model: EvaluableModel, requests: readonly LogLikelihoodRequest[]) =>
   sums(await model.logLikelihoods!(requests, call()));
 
-const largest = (some: readonly number[], others: readonly number[]): number =>
-  Math.max(...some.map((one, index) => Math.abs(one - others[index]!)));
+const largest = (some: readonly number[], expected: readonly number[]): number =>
+  Math.max(...some.map((value, index) => Math.abs(value - expected[index]!)));
 
 /** docs/guides/servers.md has these numbers. */
 const report = (what: string, differences: readonly number[]): void =>

@@ -17,7 +17,8 @@ export const methodFlags = { methods: "--method", baseline: "--baseline", metric
 
 /** Returns a table with a row per method and a column per task: the value, the change against the baseline, and its interval. */
 export function methodsTable({ methods, baseline, metrics }: MethodsSummary, colours: Colours): string {
-  const columns = [{ words: "method" }, "runs", ...metrics.map((one) => `${one.task} ${metricName(one)}`)];
+  const titles = metrics.map((metric) => `${metric.task} ${metricName(metric)}`);
+  const columns = [{ words: "method" }, "runs", ...titles];
   const rows = methods.map(({ label, runs }, at) => [
     at === baseline ? `${label} (baseline)` : label,
     String(runs.length),

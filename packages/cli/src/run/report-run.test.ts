@@ -57,7 +57,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
   const second_judge = { ...judge, misaligned: 3 };
   for (const step of [0, 20])
     await store.put(Object.assign(exampleSnapshot({ phase: "em", step }), { second_judge }), []);
-  const found = {
+  const stop = {
     condition: "capability worse",
     reason: "r",
     id: "capability",
@@ -69,7 +69,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
     step: 20,
     maxSteps: 100,
     finished: true,
-    stop: { ...found, step: 20 },
+    stop: { ...stop, step: 20 },
   });
   await store.close?.();
   const [tables, document] = [recordingTerminal(), recordingTerminal()];
@@ -91,7 +91,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
   });
 });
 
-it("prints a line for all steps at which a callback was skipped for one reason", async () => {
+it("prints no table, and a line for all steps at which a callback was skipped for one reason", async () => {
   const runDir = temporaryFolder();
   const store = fileStore(runDir);
   const outcome = { phase: "em", status: "skipped", metrics: {}, primary_metric: null } as const;
@@ -105,6 +105,7 @@ it("prints a line for all steps at which a callback was skipped for one reason",
   await store.close?.();
   const tables = recordingTerminal();
   await reportRun(runDir, { json: false }, tables);
+  expect(tables.outputs[0]).toMatch(/^\nem +100 steps, .+\n\ntraining undisturbed: .+\n$/);
   expect(tables.outputs.slice(1, 3)).toEqual([
     "em steps 0, 50, 100: capability skipped: disabled",
     "em step 80: capability skipped: no budget",

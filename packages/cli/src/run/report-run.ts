@@ -50,9 +50,10 @@ export async function reportRun(
     if (path === null) return terminal.out(`${runDir}: nothing was measured, so there is no page`);
     const state = notFinished(run);
     if (state !== null) terminal.out(terminal.colours.yellow(state));
-    terminal.out(`\n${headlines(run, terminal.colours)}\n\n${phaseTables(run, terminal.colours)}\n`);
+    const parts = [headlines(run, terminal.colours), phaseTables(run, terminal.colours)];
+    terminal.out(`\n${parts.filter((part) => part !== "").join("\n\n")}\n`);
     // A callback that is disabled is skipped at every step for the same reason.
-    for (const same of grouped(incomplete, (one) => `${one.phase}: ${outcomeText(one)}`).values()) {
+    for (const same of grouped(incomplete, (result) => `${result.phase}: ${outcomeText(result)}`).values()) {
       const steps = same.map(({ step }) => step);
       const at = `step${steps.length === 1 ? "" : "s"} ${steps.join(", ")}`;
       terminal.out(`${same[0]!.phase} ${at}: ${outcomeText(same[0]!)}`);
@@ -118,14 +119,11 @@ function phaseTables(run: RunRecord, colours: Colours): string {
     phase,
     metrics: metrics.filter(isShown),
   }));
-  const tables = shown.map(
-    ({ phase, metrics }) =>
-      `${phaseTitle(phase, colours)}\n${plainTable(
-        columnsOf(metrics),
-        metrics.map((metric) => metricRow(metric, colours)),
-        colours,
-      )}`,
-  );
+  const tables = shown.map(({ phase, metrics }) => {
+    const rows = metrics.map((metric) => metricRow(metric, colours));
+    const table = rows.length === 0 ? "" : `\n${plainTable(columnsOf(metrics), rows, colours)}`;
+    return `${phaseTitle(phase, colours)}${table}`;
+  });
   const isOverPairs = shown.some(({ metrics }) => metrics.some((metric) => metric.isOverPairs));
   const headline = undisturbedText(undisturbed(run.phases.flatMap(({ snapshots }) => snapshots)), colours);
   return [

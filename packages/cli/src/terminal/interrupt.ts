@@ -47,14 +47,14 @@ export function interruptedCode(error: unknown): number | null {
 /**
  * Returns the error of an interrupted run, of which the command line prints `got` and `fix`.
  *
- * @param place Where training stopped: `in em at step 35 of 200`.
+ * @param position Where training stopped: `in em at step 35 of 200`.
  * @param fix The sentence that says how to continue.
  */
-export const interruptedError = (where: string, place: string, fix: string, cause?: unknown) =>
+export const interruptedError = (where: string, position: string, fix: string, cause?: unknown) =>
   new PeriodicEvalError({
     code: "aborted",
     where,
-    got: `Interrupted${place === "" ? "" : ` ${place}`}`,
+    got: `Interrupted${position === "" ? "" : ` ${position}`}`,
     expected: "training to finish",
     fix,
     cause,

@@ -25,7 +25,7 @@ it("prints a line a minute in a log, and with edges a line at the beginning and 
   for (const edges of [true, false]) {
     const terminal = recordingTerminal();
     const { show, close } = showMeasuring(terminal, { edges });
-    for (const one of course) show(one);
+    for (const progress of course) show(progress);
     close();
     const minutes = [
       // 61 s for two of eight rows: 30.5 s for each of the six others.

@@ -99,6 +99,9 @@ function splitOptions<T extends Partial<PeriodicOptions>>(
   };
 }
 
+/** Whether the `schedule` is a trigger that lacks its array. */
+const isTrigger = (schedule: object) => ["every", "at", "times"].some((key) => key in schedule);
+
 /** Finding the nearest key of each unknown one takes time. */
 const maxGuesses = 50;
 const blockKeys = Object.keys(periodicEvalSchema.shape);
@@ -111,7 +114,9 @@ function isBlock({ name, shape, keys }: NamesOfOptions, input: unknown): boolean
   const optionNames = [...Object.keys(shape), ...Object.keys(periodicShape)];
   const written = Object.keys(input).filter((key) => input[key] !== undefined);
   const isOfBlock = (key: string) =>
-    key === "schedule" ? isRecord(input[key]) : blockKeys.includes(key) && !optionNames.includes(key);
+    key === "schedule"
+      ? isRecord(input[key]) && !isTrigger(input[key])
+      : blockKeys.includes(key) && !optionNames.includes(key);
   const isOption = (key: string) =>
     key === "schedule" ? Array.isArray(input[key]) : optionNames.includes(key) && !blockKeys.includes(key);
   const ofBlock = written.find(isOfBlock);

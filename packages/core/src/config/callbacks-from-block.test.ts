@@ -126,6 +126,10 @@ it.each([
   ],
   [{ method: "cloze", schedule: { every_steps: 5 } }, { path: ["method"] }],
   [
+    { method: "cloze", schedule: everySteps(5) },
+    { path: ["schedule"], fix: "Write [everyPercent(20)]." },
+  ],
+  [
     { capability: true, on: "base" },
     { path: ["on"], got: 'the option "on" together with "capability", a key of a periodic_eval block' },
   ],

@@ -59,16 +59,16 @@ export class GraphFunction {
 
   /** Runs the graph. The outputs belong to the surrounding `tf.tidy`, or to the caller. */
   run(inputs: readonly tf.Tensor[], sizes: Sizes): tf.Tensor[] {
-    const given = this.#shapes.map(({ dimensions }) =>
+    const shapes = this.#shapes.map(({ dimensions }) =>
       tf.tensor1d(
         dimensions.map((dimension) => valueOf(dimension, sizes)),
         "int32",
       ),
     );
     try {
-      return this.#backend.runSavedModel(this.#session, [...inputs, ...given], this.#inputs, this.#outputs);
+      return this.#backend.runSavedModel(this.#session, [...inputs, ...shapes], this.#inputs, this.#outputs);
     } finally {
-      tf.dispose(given);
+      tf.dispose(shapes);
     }
   }
 

@@ -49,14 +49,14 @@ export function registerFusedCalls(): void {
     kernelName: fusedCallKernel,
     backendName,
     kernelFunc({ inputs, attrs }) {
-      const given = Object.values(inputs) as tf.Tensor[];
+      const tensors = Object.values(inputs) as tf.Tensor[];
       const { call } = attrs as unknown as { readonly call: FusedCall };
       const graphs = (call.held ??= new GraphSet<GraphFunction>(call.doing)) as GraphSet<GraphFunction>;
-      const specs = given.map(({ dtype, shape }) => ({ type: dtype as GraphType, shape }));
+      const specs = tensors.map(({ dtype, shape }) => ({ type: dtype as GraphType, shape }));
       const graph = graphs.get(JSON.stringify(specs), (backend) => {
         return new GraphFunction(backend, trace(call.run, specs, {}));
       });
-      return graph === null ? call.run(given) : graph.run(given, {});
+      return graph === null ? call.run(tensors) : graph.run(tensors, {});
     },
   });
 }

@@ -46,14 +46,14 @@ describe("trace", () => {
   });
 
   it("writes a shape with one open size as a constant, and one with two as an input", () => {
-    const one = traceOf((x) => tf.reshape(x, [primes.rows * 3, 1]));
-    expect(one.shapes).toEqual([]);
-    const two = trace(
+    const first = traceOf((x) => tf.reshape(x, [primes.rows * 3, 1]));
+    expect(first.shapes).toEqual([]);
+    const second = trace(
       ([x]) => [turned(x!, primes)],
       [{ type: "float32", shape: [primes.rows, primes.columns * 3] }],
       primes,
     );
-    expect(two.shapes.map(({ dimensions }) => dimensions)).toEqual([
+    expect(second.shapes.map(({ dimensions }) => dimensions)).toEqual([
       [
         { constant: 1, sizes: ["rows"] },
         { constant: 1, sizes: ["columns"] },
@@ -80,19 +80,19 @@ describe("tracePass", () => {
   it("outputs kept tensors through nodes that nothing else reads", () => {
     const x = { type: "float32", shape: [primes.rows, 3] } as const;
     const { forward, backward } = tracePass(
-      ([given]) => activate("silu", given as tf.Tensor2D),
+      ([input]) => activate("silu", input as tf.Tensor2D),
       [x],
       [0],
       [...x.shape],
       primes,
     );
-    const [, ...kept] = forward.outputs;
-    expect(kept.length).toBeGreaterThan(0);
-    for (const name of kept) {
+    const [, ...saved] = forward.outputs;
+    expect(saved.length).toBeGreaterThan(0);
+    for (const name of saved) {
       expect(forward.nodes.find((node) => node.name === name)!.op).toBe("Identity");
       expect(forward.nodes.some(({ inputs }) => inputs.includes(name))).toBe(false);
     }
-    expect(backward.inputs).toHaveLength(1 + kept.length + 1);
+    expect(backward.inputs).toHaveLength(1 + saved.length + 1);
   });
 });
 

@@ -37,7 +37,7 @@ export function tracePass(
   return whileTracing(sizes, (tracer, tensors) => {
     const values = inputs.map((spec) => tracer.input(spec.type, spec.shape));
     const gradient = tracer.input("float32", shape);
-    const given = values.map(tensors.of);
+    const args = values.map(tensors.of);
     const extra: ExtraInput[] = [];
     const requestInput: RequestInput = (name, wanted) => {
       const value = tracer.input("float32", wanted);
@@ -48,16 +48,16 @@ export function tracePass(
     let cut = 0;
     const { value, grads } = tf.engine().gradients(
       () => {
-        const value = run(given, requestInput);
+        const value = run(args, requestInput);
         cut = tracer.nodes.length;
         return value;
       },
-      of.map((at) => given[at]!),
+      of.map((at) => args[at]!),
       tensors.of(gradient),
       true,
     );
     // Inputs that the value does not depend on have no gradient.
-    const found = (grads as readonly (tf.Tensor | undefined)[]).flatMap((each, i) =>
+    const inputGradients = (grads as readonly (tf.Tensor | undefined)[]).flatMap((each, i) =>
       each === undefined ? [] : [{ at: of[i]!, name: tracer.output(tensors.valueOf(each)).name }],
     );
     const isKept = (name: string) => {
@@ -65,16 +65,16 @@ export function tracePass(
       return tracer.indexOf(name) < cut && node.op !== "Placeholder" && node.op !== "Const";
     };
     const names = values.map(({ name }) => name);
-    const wanted = [...found.map(({ name }) => name), gradient.name, ...names];
+    const wanted = [...inputGradients.map(({ name }) => name), gradient.name, ...names];
     const used = reachedFrom(tracer, wanted, isKept);
     const again = resultsToRepeat(tracer, used, { arguments: new Set(names), cut });
     const back = reachedFrom(tracer, wanted, (name) => isKept(name) && !again.values.has(name));
-    const kept = back.stops.map((name) => tracer.values.get(name)!);
-    const placeholders = new Map(kept.map((each, i) => [each.name, tracer.placeholder(`k${i}`, each)]));
+    const saved = back.stops.map((name) => tracer.values.get(name)!);
+    const placeholders = new Map(saved.map((each, i) => [each.name, tracer.placeholder(`k${i}`, each)]));
     const renamed = (name: string) => placeholders.get(name)?.name ?? name;
     // The Identity nodes keep these values: on CPUs with AVX-512 oneDNN merges x · sigmoid(x) into one operation even if
     // the sigmoid is also an output.
-    const results = kept.map((each) => tracer.node("Identity", [each], { T: { type: each.type } }, each));
+    const results = saved.map((each) => tracer.node("Identity", [each], { T: { type: each.type } }, each));
     const outputs = [tracer.output(tensors.valueOf(value)).name, ...results.map(({ name }) => name)];
     const graph = (
       nodes: readonly GraphNode[],
@@ -97,10 +97,10 @@ export function tracePass(
           ...placeholders.values(),
           ...back.nodes.map((node) => again.inOrder(node, node.inputs.map(renamed))),
         ],
-        [gradient.name, ...kept.map(({ name }) => renamed(name)), ...names],
-        found.map(({ name }) => renamed(name)),
+        [gradient.name, ...saved.map(({ name }) => renamed(name)), ...names],
+        inputGradients.map(({ name }) => renamed(name)),
       ),
-      wanted: found.map(({ at }) => at),
+      wanted: inputGradients.map(({ at }) => at),
       extra,
     };
   });
@@ -133,13 +133,13 @@ const repeatedOps: ReadonlySet<string> = new Set([
 function resultsToRepeat(
   tracer: Tracer,
   { nodes, stops }: Reached,
-  { arguments: given, cut }: { readonly arguments: ReadonlySet<string>; readonly cut: number },
+  { arguments: args, cut }: { readonly arguments: ReadonlySet<string>; readonly cut: number },
 ): { readonly values: ReadonlySet<string>; inOrder: InOrder } {
-  const kept = new Set(stops);
+  const saved = new Set(stops);
   const values = new Set<string>();
   const waits = new Map<string, readonly string[]>();
   const isThere = (name: string) =>
-    given.has(name) || (kept.has(name) && !values.has(name)) || tracer.nodeOf(name).op === "Const";
+    args.has(name) || (saved.has(name) && !values.has(name)) || tracer.nodeOf(name).op === "Const";
   for (const value of stops.toSorted((a, b) => tracer.indexOf(a) - tracer.indexOf(b))) {
     const node = tracer.nodeOf(value);
     const source = node.op === "Reshape" ? tracer.nodeOf(node.inputs[0]!) : node;

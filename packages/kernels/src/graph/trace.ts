@@ -46,8 +46,8 @@ export function trace(
 }
 
 /** Throws unless two traces with different sizes are the same graph. */
-export function checkEqual(one: Trace, other: Trace): void {
-  const [a, b] = [one, other].map(({ nodes, shapes, outputs }) => JSON.stringify([nodes, shapes, outputs]));
+export function checkEqual(first: Trace, other: Trace): void {
+  const [a, b] = [first, other].map(({ nodes, shapes, outputs }) => JSON.stringify([nodes, shapes, outputs]));
   if (a !== b) throw new Error("the function depends on sizes in a way that a graph cannot express");
 }
 
@@ -65,7 +65,7 @@ export function whileTracing<T>(sizes: Sizes, run: (tracer: Tracer, tensors: Tra
   tracing.begin(tracer);
   const tensors: TracedTensors = {
     of: (value) => tracing.tensorOf(value),
-    valueOf: ({ dataId }) => tracing.held(dataId),
+    valueOf: ({ dataId }) => tracing.get(dataId),
   };
   try {
     void tf.setBackend(tracingName);
@@ -90,7 +90,7 @@ function tracingBackend(): TracingBackend {
       kernelName,
       backendName: tracingName,
       kernelFunc({ inputs, attrs }) {
-        const values = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.held(dataId));
+        const values = (Object.values(inputs) as tf.TensorInfo[]).map(({ dataId }) => backend.get(dataId));
         const results = kernel(backend.tracer, values, attrs ?? {});
         return Array.isArray(results)
           ? results.map((value) => backend.infoOf(value))
@@ -121,7 +121,7 @@ class TracingBackend extends tf.KernelBackend {
     return this.#tracer!;
   }
 
-  held(dataId: tf.DataId): Value {
+  get(dataId: tf.DataId): Value {
     const value = this.#values.get(dataId);
     if (value === undefined) throw new Error("a traced function reads a tensor that is not an argument");
     return value;

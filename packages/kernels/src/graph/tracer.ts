@@ -10,15 +10,15 @@ export interface Dimension {
 
 /** Factors a dimension into sizes by divisibility. */
 export function dimensionOf(value: number, sizes: Sizes): Dimension {
-  const found: string[] = [];
+  const factors: string[] = [];
   let constant = value;
   for (const [name, size] of Object.entries(sizes)) {
     while (constant % size === 0 && constant !== 0) {
-      found.push(name);
+      factors.push(name);
       constant /= size;
     }
   }
-  return { constant, sizes: found };
+  return { constant, sizes: factors };
 }
 
 export function valueOf({ constant, sizes: names }: Dimension, sizes: Sizes): number {

@@ -82,7 +82,7 @@ function compile(
   const started = performance.now();
   const draft = `${target}.${process.pid}`;
   const folders = [`-I${headers}`, `-I${include}`, `-L${join(root, "deps", "lib")}`];
-  const linked = libraries.slice(0, 2).map((one) => `-l:${basename(one)}`);
+  const linked = libraries.slice(0, 2).map((library) => `-l:${basename(library)}`);
   const options = `${flags} -fPIC -shared -w -DNAPI_VERSION=8`.split(" ");
   const output = ["-o", draft, ...linked, "-Wl,-rpath,$ORIGIN/../../deps/lib"];
   try {
@@ -109,8 +109,8 @@ function nodeHeaders(built: string): string {
     "/usr/include/node",
     join(built, "node_modules", "node-api-headers", "include"),
   ];
-  const found = places.find((place) => existsSync(join(place, "node_api.h")));
-  if (found !== undefined) return found;
+  const headers = places.find((folder) => existsSync(join(folder, "node_api.h")));
+  if (headers !== undefined) return headers;
   throw configError({
     where: "node_api.h",
     got: "no such file",

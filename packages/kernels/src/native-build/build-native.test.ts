@@ -42,13 +42,13 @@ describe("buildNative", () => {
 
   it("removes with --force only what it downloaded for this backend", async () => {
     const used = join(folder, "used");
-    const own = ["libtensorflow-2.15.1", "tfjs-node-4.22.0", "tfjs-4.22.0"];
-    const others = ["libtensorflow-gpu-2.15.1", "tfjs-node-gpu-4.22.0", "photos"];
-    for (const name of [...own, ...others]) await mkdir(join(used, name), { recursive: true });
+    const current = ["libtensorflow-2.15.1", "tfjs-node-4.22.0", "tfjs-4.22.0"];
+    const unrelated = ["libtensorflow-gpu-2.15.1", "tfjs-node-gpu-4.22.0", "photos"];
+    for (const name of [...current, ...unrelated]) await mkdir(join(used, name), { recursive: true });
     const options = { gpu: false, force: true, cache: used };
     const build = buildNative({ ...options, ...silent }, riscv);
     await expect(build).rejects.toMatchObject({ code: "config", where: "native" });
-    expect((await readdir(used)).toSorted()).toEqual(others.toSorted());
+    expect((await readdir(used)).toSorted()).toEqual(unrelated.toSorted());
   });
 
   it.each([

@@ -84,8 +84,8 @@ export function libTensorFlow(
 }
 
 function namedLibTensorFlow(named: string): LibTensorFlow {
-  const found = readLibTensorFlow(resolve(named));
-  if (found !== null) return found;
+  const library = readLibTensorFlow(resolve(named));
+  if (library !== null) return library;
   throw configError({
     where: `--libtensorflow ${named}`,
     got: "a folder without TensorFlow's C library",
@@ -98,7 +98,7 @@ function namedLibTensorFlow(named: string): LibTensorFlow {
 /** Returns the libraries and the headers of a folder in either of the two layouts; null if it has neither. */
 function readLibTensorFlow(folder: string): LibTensorFlow | null {
   const library = (name: string) =>
-    ["lib", "."].map((place) => join(folder, place, name)).find((path) => existsSync(path));
+    ["lib", "."].map((subfolder) => join(folder, subfolder, name)).find((path) => existsSync(path));
   const whole = library("libtensorflow_cc.so.2") ?? library("libtensorflow.so.2");
   const framework = library("libtensorflow_framework.so.2");
   const include = join(folder, "include");
@@ -109,9 +109,9 @@ function readLibTensorFlow(folder: string): LibTensorFlow | null {
 
 /** The libraries beside TensorFlow's, which a cache holds, or those of the `nvidia-…` packages beside a Python package. */
 function nvidiaLibraries(folder: string): string[] {
-  const filesOf = (place: string) =>
-    existsSync(place) ? readdirSync(place).map((name) => join(place, name)) : [];
-  const packages = filesOf(join(folder, "..", "nvidia")).flatMap((one) => filesOf(join(one, "lib")));
+  const filesOf = (path: string) =>
+    existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [];
+  const packages = filesOf(join(folder, "..", "nvidia")).flatMap((path) => filesOf(join(path, "lib")));
   return [...filesOf(join(folder, "lib")), ...packages].filter(
     (path) => /\.so(?:\.\d+)*$/.test(path) && !/[\\/]libtensorflow[^\\/]*$/.test(path),
   );
@@ -161,8 +161,8 @@ function fetchWheel(what: string, platform: string, folder: string): string[] {
 }
 
 function findPip(): (typeof pipCandidates)[number] {
-  const found = pipCandidates.find(([, [command, ...args]]) => answers(command!, [...args, "--version"]));
-  if (found !== undefined) return found;
+  const pip = pipCandidates.find(([, [command, ...args]]) => answers(command!, [...args, "--version"]));
+  if (pip !== undefined) return pip;
   throw configError({
     where: "pip",
     got: "no pip of a Python 3",

@@ -17,10 +17,10 @@ export type Machine = Pick<NodeJS.Process, "platform" | "arch">;
  * @throws PeriodicEvalError `config` if there is none.
  */
 export function findCompiler(): string {
-  const found = [process.env["CXX"], "g++", "c++", "clang++"].find(
+  const compiler = [process.env["CXX"], "g++", "c++", "clang++"].find(
     (name) => name !== undefined && name !== "" && answers(name, ["--version"]),
   );
-  if (found !== undefined) return found;
+  if (compiler !== undefined) return compiler;
   throw configError({
     where: "C++ compiler",
     got: "neither $CXX nor g++, c++ or clang++",

@@ -120,8 +120,8 @@ export function placeBackend(
   cache: string,
   report: Report,
 ): string {
-  const place = join(folder, backend);
-  makeFolder(place, (draft) => {
+  const target = join(folder, backend);
+  makeFolder(target, (draft) => {
     const copy = (from: string) =>
       cpSync(join(from, "node_modules"), join(draft, "node_modules"), {
         recursive: true,
@@ -130,7 +130,7 @@ export function placeBackend(
     copy(built);
     if (!hasTensorFlowJs(folder)) copy(fetchTensorFlowJs(cache, report));
   });
-  return join(place, "node_modules", packageOf(backend));
+  return join(target, "node_modules", packageOf(backend));
 }
 
 /** Whether modules in a folder can import the whole of TensorFlow.js, in the right version. */

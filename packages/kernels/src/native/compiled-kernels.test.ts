@@ -13,7 +13,7 @@ describe("loadNativeKernels", () => {
   const folder = temporaryFolder(afterAll);
   const name = "@tensorflow/fake-backend";
   const command = "npx periodic-eval native";
-  const place = join(folder, "fake-backend", "node_modules", name, "lib", "napi-v8");
+  const location = join(folder, "fake-backend", "node_modules", name, "lib", "napi-v8");
   const { file, stampFile, fingerprint, cpuFlags } = nativeKernels();
   const library = "no library";
   const hashText = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -21,9 +21,9 @@ describe("loadNativeKernels", () => {
 
   /** Loads a file that is no library, with a stamp beside it, and returns the warnings. */
   async function warningsWith(stamp: string): Promise<unknown[][]> {
-    await mkdir(place, { recursive: true });
-    await writeFile(join(place, file), library);
-    await writeFile(join(place, stampFile), stamp);
+    await mkdir(location, { recursive: true });
+    await writeFile(join(location, file), library);
+    await writeFile(join(location, stampFile), stamp);
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     try {
       loadNativeKernels(name, command, folder);
@@ -53,10 +53,10 @@ describe("loadNativeKernels", () => {
     ["without CPU flags", { ...current, cpuFlags: undefined }, "expected kernels of this version"],
     ["with an empty stamp", null, damaged],
   ])("warns about kernels %s and goes on without them", async (_, stamp, got) => {
-    const [warning, ...others] = await warningsWith(JSON.stringify(stamp));
-    expect(others).toEqual([]);
+    const [warning, ...rest] = await warningsWith(JSON.stringify(stamp));
+    expect(rest).toEqual([]);
     expect(warning).toEqual([expect.stringMatching(`Run \`${command}\``), { code: "PERIODIC_EVAL_KERNELS" }]);
-    const [, problem] = (warning![0] as string).split(`${join(place, file)}: got `, 2);
+    const [, problem] = (warning![0] as string).split(`${join(location, file)}: got `, 2);
     expect(problem).toContain(got);
     expect(registerNativeKernels).not.toHaveBeenCalled();
   });
@@ -91,8 +91,8 @@ describe("lanesOf", () => {
     (macro, lanes) => {
       // A CPU has the narrower instruction sets too.
       const flags = widths
-        .slice(widths.findIndex(([, one]) => one === macro))
-        .map(([, one]) => one ?? "neon");
+        .slice(widths.findIndex(([, flag]) => flag === macro))
+        .map(([, flag]) => flag ?? "neon");
       expect(lanesOf(["sse2", ...flags.map((flag) => flag.toLowerCase())])).toBe(lanes);
     },
   );

@@ -61,8 +61,8 @@ function fingerprintOf(source: string): string {
  * @param folder `nativeBackendFolder()` of `@periodic-eval/models`.
  */
 export function loadNativeKernels(packageName: string, command: string, folder: string): void {
-  const place = kernelFolder(packageName, folder);
-  const path = join(place, kernelFile);
+  const location = kernelFolder(packageName, folder);
+  const path = join(location, kernelFile);
   if (!existsSync(path)) return;
   const warn = (got: string) => {
     const fix = `Run \`${command}\`. Until then generation and training are slower. Results are the same up to rounding.`;
@@ -72,7 +72,7 @@ export function loadNativeKernels(packageName: string, command: string, folder: 
   };
   try {
     const wanted = nativeKernels();
-    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as Partial<KernelStamp> | null;
+    const stamp = JSON.parse(readFileSync(join(location, stampFile), "utf8")) as Partial<KernelStamp> | null;
     const compiled = createHash("sha256").update(readFileSync(path)).digest("hex");
     if (stamp?.fingerprint !== wanted.fingerprint || stamp.compiled !== compiled)
       return warn("damaged kernels, or kernels compiled from other source files");

@@ -28,8 +28,8 @@ async function drawnWithKernel(logits: tf.Tensor2D, drawings: readonly Drawing[]
 
 const drawnOnHost = (logits: tf.Tensor2D, drawings: readonly Drawing[]) =>
   drawings.map(([limits, share], row) => {
-    const own = tf.tidy(() => tf.slice(logits, [row, 0], [1, -1]).dataSync<"float32">());
-    return drawToken(own, { ...limits, maxNewTokens: 1, seed: "" }, () => share);
+    const rowLogits = tf.tidy(() => tf.slice(logits, [row, 0], [1, -1]).dataSync<"float32">());
+    return drawToken(rowLogits, { ...limits, maxNewTokens: 1, seed: "" }, () => share);
   });
 
 const limits: readonly Omit<Limits, "temperature">[] = [
@@ -88,9 +88,9 @@ describe.runIf(hasNative && hasNativeKernels())("draws on native TensorFlow", ()
 
   it("leave out logits of −Infinity, and give NaN for a row with NaN or +Infinity", async () => {
     for (const special of [-Infinity, Number.NaN, Infinity])
-      for (const place of [5, 39])
+      for (const index of [5, 39])
         for (const topP of [1, 0.5]) {
-          const row = Array.from({ length: 40 }, (_, id) => (id === place ? special : Math.sin(id)));
+          const row = Array.from({ length: 40 }, (_, id) => (id === index ? special : Math.sin(id)));
           const logits = tf.tensor2d([row]);
           const drawings: Drawing[] = [[{ temperature: 1, topP }, 0.9]];
           const [kernel] = await drawnWithKernel(logits, drawings);

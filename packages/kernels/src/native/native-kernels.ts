@@ -127,8 +127,8 @@ export function registerNativeKernels(lanes: number): void {
       // A tensor, because TensorFlow keeps a kernel for each combination of attributes.
       const numbers = tf.tensor1d(attrs!["numbers"] as unknown as number[]);
       try {
-        const given = [gradient!, weight!, mean!, meanSq!, numbers];
-        return (backend as NativeBackend).executeMultipleOutputs("PeriodicAdamW", [], given, 3);
+        const tensors = [gradient!, weight!, mean!, meanSq!, numbers];
+        return (backend as NativeBackend).executeMultipleOutputs("PeriodicAdamW", [], tensors, 3);
       } finally {
         numbers.dispose();
       }
@@ -147,8 +147,8 @@ const kernelOf =
         ? { name, type: binding.TF_ATTR_FLOAT, value: attribute.f }
         : { name, type: binding.TF_ATTR_INT, value: attribute.i },
     );
-    const given = Object.values(inputs) as tf.TensorInfo[];
-    const results = native.executeMultipleOutputs(operation, attributes, given, count);
+    const tensors = Object.values(inputs) as tf.TensorInfo[];
+    const results = native.executeMultipleOutputs(operation, attributes, tensors, count);
     return count === 1 ? results[0]! : results;
   };
 

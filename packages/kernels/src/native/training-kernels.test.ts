@@ -21,12 +21,12 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
   /** Computes a step of AdamW with the kernel and with TensorFlow's operations. */
   function steps(gradient: tf.Tensor, weight: tf.Tensor, mean: tf.Tensor, meanSq: tf.Tensor) {
     const inputs = { gradient, weight, mean, meanSq };
-    const found = tf.engine().runKernel(adamWKernel, inputs, { numbers }) as tf.Tensor[];
+    const actual = tf.engine().runKernel(adamWKernel, inputs, { numbers }) as tf.Tensor[];
     const [keep1, take1, keep2, take2, epsilon, stepSize, decay] = numbers.map((number) => tf.scalar(number));
     const newMean = tf.add(tf.mul(mean, keep1!), tf.mul(gradient, take1!));
     const newMeanSq = tf.add(tf.mul(meanSq, keep2!), tf.mul(tf.square(gradient), take2!));
     const change = tf.mul(tf.div(newMean, tf.add(tf.sqrt(newMeanSq), epsilon!)), stepSize!);
-    return { found, expected: [tf.sub(tf.mul(weight, decay!), change), newMean, newMeanSq] };
+    return { actual, expected: [tf.sub(tf.mul(weight, decay!), change), newMean, newMeanSq] };
   }
 
   it.each([[[]], [[1]], [[7, 3]], [[64, 33]], [[3, 257, 129]]])(
@@ -34,9 +34,9 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
     (shape) => {
       tf.tidy(() => {
         const [gradient, weight, mean, root] = [1, 2, 3, 4].map((seed) => random(seed, ...shape));
-        const { found, expected } = steps(gradient!, weight!, mean!, tf.square(root!));
-        expect(found.map((tensor) => tensor.shape)).toEqual([shape, shape, shape]);
-        expect(bits(found)).toEqual(bits(expected));
+        const { actual, expected } = steps(gradient!, weight!, mean!, tf.square(root!));
+        expect(actual.map((tensor) => tensor.shape)).toEqual([shape, shape, shape]);
+        expect(bits(actual)).toEqual(bits(expected));
       });
     },
   );
@@ -46,9 +46,9 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
       const special = [Number.NaN, Infinity, -Infinity, 0, -0, 3e38, 1e-18, 1];
       const gradient = tf.tensor1d(special.flatMap((value) => special.map(() => value)));
       const mean = tf.tensor1d(special.flatMap(() => special));
-      const { found, expected } = steps(gradient, tf.onesLike(mean), mean, tf.abs(mean));
+      const { actual, expected } = steps(gradient, tf.onesLike(mean), mean, tf.abs(mean));
       const values = (tensors: readonly tf.Tensor[]) => tensors.map((tensor) => [...tensor.dataSync()]);
-      expect(values(found)).toEqual(values(expected));
+      expect(values(actual)).toEqual(values(expected));
     });
   });
 
@@ -56,8 +56,8 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
     tf.tidy(() => {
       const mean = tf.fill([2 ** 18], 1e-39);
       const inputs = { gradient: mean, weight: tf.zerosLike(mean), mean, meanSq: mean };
-      const found = tf.engine().runKernel(adamWKernel, inputs, { numbers }) as tf.Tensor[];
-      expect(found.map((tensor) => tf.max(tf.abs(tensor)).dataSync()[0])).toEqual([0, 0, 0]);
+      const actual = tf.engine().runKernel(adamWKernel, inputs, { numbers }) as tf.Tensor[];
+      expect(actual.map((tensor) => tf.max(tf.abs(tensor)).dataSync()[0])).toEqual([0, 0, 0]);
     });
   });
 
@@ -104,9 +104,9 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
 
   /** Compares results with those of TensorFlow's operations, by name; differences are relative to the largest number. */
   function expectEqual(pairs: Readonly<Record<string, readonly [found: tf.Tensor, expected: tf.Tensor]>>) {
-    const differences = Object.entries(pairs).map(([name, [found, expected]]) => {
-      expect(found.shape, name).toEqual(expected.shape);
-      const largest = tf.max(tf.abs(tf.sub(found, expected))).dataSync()[0]!;
+    const differences = Object.entries(pairs).map(([name, [actual, expected]]) => {
+      expect(actual.shape, name).toEqual(expected.shape);
+      const largest = tf.max(tf.abs(tf.sub(actual, expected))).dataSync()[0]!;
       return [name, largest / Math.max(1, tf.max(tf.abs(expected)).dataSync()[0]!)];
     });
     // Float32 rounds a sum of thousands of numbers to about 1e-6.
@@ -135,15 +135,15 @@ describe.runIf(hasNative && hasNativeKernels())("the kernels for training on nat
       const ofNormed = tf.mul(gradient, weight);
       const along = tf.mul(normed, meanOf(tf.mul(ofNormed, normed)));
       const ofX = tf.mul(inverseOf(centered), tf.sub(tf.sub(ofNormed, meanOf(ofNormed)), along));
-      const found = runNative("PeriodicLayerNormGradient", [gradient, x, weight], { epsilon });
+      const actual = runNative("PeriodicLayerNormGradient", [gradient, x, weight], { epsilon });
       expectEqual({
         norm: [
           runNative("PeriodicLayerNorm", [x, weight, bias], { epsilon }),
           tf.add(tf.mul(normed, weight), bias),
         ],
-        ofX: [found[0]!, ofX],
-        ofWeight: [found[1]!, tf.sum(tf.mul(gradient, normed), 0)],
-        ofBias: [found[2]!, tf.sum(gradient, 0)],
+        ofX: [actual[0]!, ofX],
+        ofWeight: [actual[1]!, tf.sum(tf.mul(gradient, normed), 0)],
+        ofBias: [actual[2]!, tf.sum(gradient, 0)],
       });
     });
   });

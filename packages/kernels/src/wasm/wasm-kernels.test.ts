@@ -74,8 +74,8 @@ describe("kernels of kernels.wat", () => {
           const change = tf.mul(tf.div(expAvg, tf.add(tf.sqrt(expAvgSq), epsilon)), stepSize);
           const expected = [tf.sub(isDecayed ? tf.mul(weight, decay) : weight, change), expAvg, expAvgSq];
           const inputs = { gradient, weight, mean, meanSq };
-          const found = tf.engine().runKernel(adamWKernel, inputs, { numbers }) as tf.Tensor[];
-          expect(found.map(bitsOf)).toEqual(expected.map(bitsOf));
+          const actual = tf.engine().runKernel(adamWKernel, inputs, { numbers }) as tf.Tensor[];
+          expect(actual.map(bitsOf)).toEqual(expected.map(bitsOf));
           // The inputs keep their values, and one tensor can be several inputs.
           expect(bitsOf(weight)).toEqual(bitsOf(tf.tensor1d(arrays[1]!)));
           const same = { gradient, weight: gradient, mean: gradient, meanSq: gradient };
@@ -85,10 +85,10 @@ describe("kernels of kernels.wat", () => {
             mean: tf.add(gradient, 0),
             meanSq: gradient,
           };
-          const [one, other] = [same, { ...copies, mean: tf.tensor1d(arrays[0]!) }].map((given) =>
-            (tf.engine().runKernel(adamWKernel, given, { numbers }) as tf.Tensor[]).map(bitsOf),
+          const [first, second] = [same, { ...copies, mean: tf.tensor1d(arrays[0]!) }].map((operands) =>
+            (tf.engine().runKernel(adamWKernel, operands, { numbers }) as tf.Tensor[]).map(bitsOf),
           );
-          expect(one).toEqual(other);
+          expect(first).toEqual(second);
         });
       }),
       runs,
@@ -139,11 +139,11 @@ describe("kernels of kernels.wat", () => {
     fc.assert(
       fc.property(operands, ([[ofA, ofB], a, b]) =>
         checked(() => {
-          const given = { a: tf.tensor3d(a, ofA), b: tf.tensor3d(b, ofB) };
-          const found = tf.engine().runKernel(smallProductsKernel, given) as tf.Tensor;
-          const expected = batchedByViews(given.a, given.b);
-          expect(found.shape).toEqual(expected.shape);
-          expect(bitsOf(found)).toEqual(bitsOf(expected));
+          const operands = { a: tf.tensor3d(a, ofA), b: tf.tensor3d(b, ofB) };
+          const actual = tf.engine().runKernel(smallProductsKernel, operands) as tf.Tensor;
+          const expected = batchedByViews(operands.a, operands.b);
+          expect(actual.shape).toEqual(expected.shape);
+          expect(bitsOf(actual)).toEqual(bitsOf(expected));
         }),
       ),
       runs,
@@ -156,27 +156,27 @@ describe("kernels of the backend that kernels.wat replaces", () => {
     // The backend's own kernel divides by the sides, so that it traps for some empty tensors.
     const shape = fc.array(fc.integer({ min: 1, max: 21 }), { minLength: 1, maxLength: 4 });
     const small = shape.filter((sides) => tf.util.sizeFromShape(sides) < 5000);
-    const given = small.chain((sides) =>
+    const cases = small.chain((sides) =>
       fc.tuple(fc.constant(sides), fc.shuffledSubarray([...sides.keys()], { minLength: sides.length })),
     );
     fc.assert(
-      fc.property(given, ([sides, order]) => {
+      fc.property(cases, ([sides, order]) => {
         const size = tf.util.sizeFromShape(sides);
         for (const dtype of ["float32", "int32", "bool"] as const)
           checked(() => {
             const numbers = Array.from({ length: size }, (_, i) => (dtype === "bool" ? i % 2 : i - 7));
-            const found = tf.transpose(tf.tensor(numbers, sides, dtype), order);
+            const actual = tf.transpose(tf.tensor(numbers, sides, dtype), order);
             const outSides = order.map((axis) => sides[axis]!);
-            expect([found.dtype, found.shape]).toEqual([dtype, outSides]);
+            expect([actual.dtype, actual.shape]).toEqual([dtype, outSides]);
             const strides = sides.map((_, axis) => tf.util.sizeFromShape(sides.slice(axis + 1)));
             const outStrides = outSides.map((_, axis) => tf.util.sizeFromShape(outSides.slice(axis + 1)));
             const expected = Array.from({ length: size }, (_, i) => {
               const from = order.map(
                 (axis, at) => (Math.floor(i / outStrides[at]!) % outSides[at]!) * strides[axis]!,
               );
-              return numbers[from.reduce((sum, one) => sum + one, 0)]!;
+              return numbers[from.reduce((sum, offset) => sum + offset, 0)]!;
             });
-            expect([...found.dataSync()]).toEqual(expected);
+            expect([...actual.dataSync()]).toEqual(expected);
           });
       }),
       { numRuns: 300 },
@@ -193,14 +193,14 @@ describe("kernels of the backend that kernels.wat replaces", () => {
   });
 
   it("slice columns and rows", () => {
-    const given = fc.tuple(
+    const cases = fc.tuple(
       fc.integer({ min: 0, max: 9 }),
       fc.integer({ min: 0, max: 9 }),
       fc.nat(30),
       fc.nat(30),
     );
     fc.assert(
-      fc.property(given, fc.boolean(), ([rows, first, start, columns], isCut) => {
+      fc.property(cases, fc.boolean(), ([rows, first, start, columns], isCut) => {
         const all = start + columns + 3;
         for (const dtype of ["float32", "int32", "bool"] as const)
           checked(() => {
@@ -211,10 +211,10 @@ describe("kernels of the backend that kernels.wat replaces", () => {
             );
             const x = tf.tensor(table.flat(), [1, first + rows, all], dtype);
             const from = isCut ? first : 0;
-            const found = tf.slice(x, [0, from, start], [-1, -1, columns]);
-            expect([found.dtype, found.shape]).toEqual([dtype, [1, first + rows - from, columns]]);
+            const actual = tf.slice(x, [0, from, start], [-1, -1, columns]);
+            expect([actual.dtype, actual.shape]).toEqual([dtype, [1, first + rows - from, columns]]);
             const expected = table.slice(from).flatMap((row) => row.slice(start, start + columns));
-            expect([...found.dataSync()]).toEqual(expected);
+            expect([...actual.dataSync()]).toEqual(expected);
           });
       }),
       { numRuns: 200 },
@@ -222,13 +222,13 @@ describe("kernels of the backend that kernels.wat replaces", () => {
   });
 
   it("join tensors along any axis", () => {
-    const given = fc.tuple(
+    const cases = fc.tuple(
       fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 3 }),
       fc.nat(2),
       fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 4 }),
     );
     fc.assert(
-      fc.property(given, ([sides, some, lengths]) => {
+      fc.property(cases, ([sides, some, lengths]) => {
         const axis = some % sides.length;
         for (const dtype of ["float32", "int32", "bool"] as const)
           checked(() => {
@@ -240,9 +240,9 @@ describe("kernels of the backend that kernels.wat replaces", () => {
               );
               return tf.tensor(numbers, shape, dtype);
             });
-            const found = tf.concat(parts, some < sides.length ? axis : axis - sides.length);
+            const actual = tf.concat(parts, some < sides.length ? axis : axis - sides.length);
             const all = lengths.reduce((sum, length) => sum + length, 0);
-            expect([found.dtype, found.shape]).toEqual([dtype, sides.with(axis, all)]);
+            expect([actual.dtype, actual.shape]).toEqual([dtype, sides.with(axis, all)]);
             const outer = tf.util.sizeFromShape(sides.slice(0, axis));
             const expected = Array.from({ length: outer }, (_, i) =>
               parts.map((part) => {
@@ -250,7 +250,7 @@ describe("kernels of the backend that kernels.wat replaces", () => {
                 return [...part.dataSync()].slice(i * run, (i + 1) * run);
               }),
             ).flat(2);
-            expect([...found.dataSync()]).toEqual(expected);
+            expect([...actual.dataSync()]).toEqual(expected);
           });
       }),
       { numRuns: 200 },
@@ -279,13 +279,13 @@ describe("kernels of the backend that kernels.wat replaces", () => {
         ([shape, numbers], keep) =>
           checked(() => {
             const [rows, columns] = shape as [number, number];
-            const found = tf.max(tf.tensor2d(numbers, [rows, columns]), -1, keep);
-            expect(found.shape).toEqual(keep ? [rows, 1] : [rows]);
+            const actual = tf.max(tf.tensor2d(numbers, [rows, columns]), -1, keep);
+            expect(actual.shape).toEqual(keep ? [rows, 1] : [rows]);
             // The backend's own kernel computes the maximum over two axes.
-            const own = Array.from({ length: rows }, (_, row) =>
+            const maxima = Array.from({ length: rows }, (_, row) =>
               tf.max(tf.tensor3d(numbers.slice(row * columns, (row + 1) * columns), [1, 1, columns]), [1, 2]),
             );
-            expect(bitsOf(found)).toEqual(own.flatMap(bitsOf));
+            expect(bitsOf(actual)).toEqual(maxima.flatMap(bitsOf));
           }),
       ),
       { numRuns: 300 },

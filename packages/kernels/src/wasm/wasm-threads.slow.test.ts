@@ -38,10 +38,10 @@ async function run(threads: string): Promise<{ readonly threads: number; readonl
 
 describe("matrix products on wasm", () => {
   it("have the same bits with any number of threads, and let the process end", async () => {
-    const [one, two, three] = await Promise.all(["1", "2", "3"].map(run));
+    const [single, two, three] = await Promise.all(["1", "2", "3"].map(run));
     expect([two!.threads, three!.threads]).toEqual([2, 3]);
-    expect(two!.bits).toEqual(one!.bits);
-    expect(three!.bits).toEqual(one!.bits);
+    expect(two!.bits).toEqual(single!.bits);
+    expect(three!.bits).toEqual(single!.bits);
   });
 
   it("stay on one thread if the program has started the backend, and keep its tensors", async () => {

@@ -49,12 +49,12 @@ export function consoleLogger(options: ConsoleOptions = {}): Logger {
   const {
     out: print = (text) => void process.stdout.write(`${text}\n`),
     isInteractive = isScreen && process.env["CI"] === undefined,
-    colours: given = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
+    colours: palette = pc.createColors(isScreen && process.env["NO_COLOR"] === undefined),
     closingLine = true,
   } = options;
-  const colours = ownColours(given);
+  const colours = ownColours(palette);
   // With own colours, as a command line's terminal has them, `out` passes its text through `printable` itself.
-  const out = isOwnColours(given) ? print : (text: string) => print(printable(text));
+  const out = isOwnColours(palette) ? print : (text: string) => print(printable(text));
   if (isInteractive || options.out === undefined) keepRunningWithoutOutput();
   const { update, keep, close }: Omit<Display, "warn"> = isInteractive ? screen() : { keep: out };
   const warn: Display["warn"] = (where, message) => keep(colours.yellow(`warning: ${where}: ${message}`));

@@ -108,8 +108,8 @@ export function lineFile(path: string, kind: LineKind): LineFile {
       if (!existsSync(path)) return;
       try {
         const { text, lines } = await readPieces(path, kind);
-        const kept = lines.filter((line) => line === header || !shouldDrop(line)).map((line) => line + end);
-        if (kept.join("") !== text) await writeFileAtomic(path, kept.join(""));
+        const rest = lines.filter((line) => line === header || !shouldDrop(line)).map((line) => line + end);
+        if (rest.join("") !== text) await writeFileAtomic(path, rest.join(""));
       } catch (error) {
         throw storeError(path, error);
       }

@@ -15,7 +15,7 @@ const maxLength = 250;
  * different names stay different. A name that is too long ends in a hash of the whole name.
  */
 export function metricName(name: string): string {
-  const allowed = [...name].map((one) => (/[\w\-. :/]/.test(one) ? one : codeOf(one))).join("");
+  const allowed = [...name].map((char) => (/[\w\-. :/]/.test(char) ? char : codeOf(char))).join("");
   const parts = allowed
     .split("/")
     .map((part) => (/^\.*$/.test(part) ? [...part].map(codeOf).join("") || "_" : part));
@@ -82,8 +82,8 @@ export function mlflowDestination({
         if (run.address !== address)
           throw new AbortError(`this run was logged to another server, ${run.address}`);
         ({ runId } = run);
-        const found = await rest.get("runs/get", { run_id: runId }, signal).catch(abortIfMissing);
-        for (const key of tagsOf(found)) if (key.startsWith(phaseTag)) phases.add(key.slice(phaseTag.length));
+        const reply = await rest.get("runs/get", { run_id: runId }, signal).catch(abortIfMissing);
+        for (const key of tagsOf(reply)) if (key.startsWith(phaseTag)) phases.add(key.slice(phaseTag.length));
         await update("RUNNING", {}, signal);
       }
       return null;
@@ -131,8 +131,8 @@ function firstPoints(points: readonly Point[]): readonly Point[] {
 
 async function experimentId(rest: MlflowRest, name: string, signal: AbortSignal): Promise<string> {
   try {
-    const found = await rest.get("experiments/get-by-name", { experiment_name: name }, signal);
-    return stringAt(found, "experiment", "experiment_id");
+    const reply = await rest.get("experiments/get-by-name", { experiment_name: name }, signal);
+    return stringAt(reply, "experiment", "experiment_id");
   } catch (error) {
     if (!(error instanceof MissingError)) throw error;
     return stringAt(await rest.post("experiments/create", { name }, signal), "experiment_id");
@@ -147,9 +147,9 @@ function stringAt(reply: unknown, ...path: readonly string[]): string {
 }
 
 /** Returns the keys of a run's tags. A run without tags has no such field. */
-function tagsOf(found: unknown): readonly string[] {
-  if (!isRecord(valueAt(found, ["run"]))) throw new Error("MLflow sent a reply without run");
-  const tags = valueAt(found, ["run", "data", "tags"]) ?? [];
+function tagsOf(reply: unknown): readonly string[] {
+  if (!isRecord(valueAt(reply, ["run"]))) throw new Error("MLflow sent a reply without run");
+  const tags = valueAt(reply, ["run", "data", "tags"]) ?? [];
   return (Array.isArray(tags) ? tags : []).map((tag: unknown) => stringAt(tag, "key"));
 }
 

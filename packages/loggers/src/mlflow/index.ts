@@ -36,8 +36,8 @@ export function mlflowLogger(options: MlflowOptions): Logger {
   parseOptions(where, schema, options);
   const { trackingUri = process.env["MLFLOW_TRACKING_URI"], now = wallClock } = options;
   const experiment = options.experiment ?? process.env["MLFLOW_EXPERIMENT_NAME"] ?? "Default";
-  const place = { ...parseAddress(trackingUri), experiment, runName: options.runName, now };
-  return outboxLogger(mlflowDestination(place), options);
+  const target = { ...parseAddress(trackingUri), experiment, runName: options.runName, now };
+  return outboxLogger(mlflowDestination(target), options);
 }
 
 /** Returns the URL without credentials, the authorization header, and the secrets in it. */

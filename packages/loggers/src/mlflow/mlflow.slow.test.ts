@@ -50,7 +50,7 @@ describe.skipIf(!pythonHas("mlflow"))(`a real mlflow server (${needs})`, () => {
     const runDir = temporaryFolder();
     const draws = vi.spyOn(Math, "random");
     const processes: KillableDestination[] = [];
-    const place = {
+    const target = {
       address: trackingUri,
       authorization: null,
       secrets: [],
@@ -60,7 +60,7 @@ describe.skipIf(!pythonHas("mlflow"))(`a real mlflow server (${needs})`, () => {
     };
     await logKilledRun(
       () => {
-        processes.push(killable({ ...mlflowDestination(place), pauseSeconds: 0 }));
+        processes.push(killable({ ...mlflowDestination(target), pauseSeconds: 0 }));
         return outboxLogger(processes.at(-1)!, { runDir, closeSeconds: 200 });
       },
       async () => {

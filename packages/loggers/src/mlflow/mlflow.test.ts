@@ -92,7 +92,7 @@ async function failureOf(reply: Reply, where?: string) {
   await (async () => logger.train?.({ loss: 1 }, at("a", 1)))();
   // At the second request the logger has read the first reply, however slow the machine.
   if (isRetried) await vi.waitFor(() => expect(answered).toBeGreaterThan(1), { timeout: 60_000 });
-  const error: unknown = await Promise.resolve(logger.close?.()).catch((one: unknown) => one);
+  const error: unknown = await Promise.resolve(logger.close?.()).catch((thrown: unknown) => thrown);
   const journal = await readFile(join(runDir, "loggers", "mlflow.jsonl"), "utf8");
   return { message: error instanceof Error ? error.message : "", journal, server };
 }
@@ -127,7 +127,7 @@ it("masks a token that no header can contain", async () => {
     closeSeconds: 60,
   });
   await (async () => logger.train?.({ loss: 1 }, at("a", 1)))();
-  const error: unknown = await Promise.resolve(logger.close?.()).catch((one: unknown) => one);
+  const error: unknown = await Promise.resolve(logger.close?.()).catch((thrown: unknown) => thrown);
   expect(String(error)).toContain("***");
   expect(String(error)).not.toContain(token);
 });
@@ -168,7 +168,7 @@ it.each([
   const rest = mlflowRest(trackingUri, { authorization: null, secrets: [] });
   const error: unknown = await rest
     .get("runs/get", {}, new AbortController().signal)
-    .catch((one: unknown) => one);
+    .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
   expect(error).not.toBeInstanceOf(TypeError);
   expect(error).not.toBeInstanceOf(AbortError);
@@ -238,9 +238,9 @@ it("stops sending after a reply of more than 8 MiB", async () => {
 it.each([
   ["me:100%", "me:100%"],
   ["me:a%40b", "me:a@b"],
-])("reads the credentials of a URL (%s)", async (given, credentials) => {
+])("reads the credentials of a URL (%s)", async (userInfo, credentials) => {
   const server = await fakeServer();
-  const trackingUri = server.trackingUri.replace("://", `://${given}@`);
+  const trackingUri = server.trackingUri.replace("://", `://${userInfo}@`);
   const logger = mlflowLogger({ trackingUri, runDir: temporaryFolder() });
   await logger.train?.({ loss: 1 }, at("a", 1));
   await logger.close?.();

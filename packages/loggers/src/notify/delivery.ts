@@ -140,8 +140,8 @@ async function post(url: URL, body: string, signal: AbortSignal): Promise<void> 
 
 /** Returns the code of the operating system or of undici, from an error or its causes. */
 function codeOf(error: unknown): string | null {
-  for (let one = error; one instanceof Error; one = one.cause) {
-    const inner = one instanceof AggregateError ? (one.errors as readonly unknown[])[0] : one;
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const inner = cause instanceof AggregateError ? (cause.errors as readonly unknown[])[0] : cause;
     const { code } = inner as { readonly code?: unknown };
     if (typeof code === "string") return code;
   }

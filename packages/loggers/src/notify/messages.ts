@@ -38,8 +38,8 @@ export function snapshotMessage(snapshot: Snapshot, run: string): Message | null
 }
 
 export function endMessage({ phase, step, maxSteps, finished }: PhaseEnd, run: string): Message {
-  const place = maxSteps === null ? `step ${step}` : `step ${step} of ${maxSteps}`;
-  const text = `training ${finished ? "finished" : "was interrupted"} at ${place}`;
+  const position = maxSteps === null ? `step ${step}` : `step ${step} of ${maxSteps}`;
+  const text = `training ${finished ? "finished" : "was interrupted"} at ${position}`;
   return { key: `end/${phase}/${step}/${String(finished)}`, event: "end", run, phase, step, text };
 }
 

@@ -100,16 +100,16 @@ it("sends each value of a phase once if it is killed before its first checkpoint
   expect((await session(runDir, 0, log(2, 100))).received).toHaveLength(3);
   expect(await session(runDir, 0, log(2, 200))).toEqual({ received: [], warning: null });
   // Another learning rate changes the loss. A changed speed is not reported.
-  const others =
+  const warning =
     "1 values between run steps 2 and 2 changed after they were logged; server is append-only and shows both, of which the later one counts";
   expect(await session(runDir, 0, log(1.5, 300))).toEqual({
     received: [["a", 2, { "train/loss": 1.5 }]],
-    warning: others,
+    warning,
   });
   // After changing back, the last value at the server is the current one.
   expect(await session(runDir, 0, log(2, 400))).toEqual({
     received: [["a", 2, { "train/loss": 2 }]],
-    warning: others,
+    warning,
   });
 });
 

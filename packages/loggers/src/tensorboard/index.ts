@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Logger, Snapshot } from "@periodic-eval/core";
+import { grouped } from "@periodic-eval/contracts";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
@@ -47,13 +48,15 @@ export function tensorBoardLogger(options: TensorBoardOptions): Logger {
   /** Writes scalars that a killed process did not get to write. */
   function writeMissing(phase: string, snapshots: readonly Snapshot[]): void {
     const scalarsOf = (snapshot: Snapshot) => Object.entries(snapshotScalars(snapshot));
-    const wanted = snapshots.flatMap((one) => scalarsOf(one).map(([tag]) => scalarKey(one.run_step, tag)));
-    const held = readScalars(join(logDir, phase), new Set(wanted));
-    for (const one of snapshots) {
-      const missing = scalarsOf(one).filter(
-        ([tag, value]) => !Object.is(held.get(scalarKey(one.run_step, tag)), Math.fround(value)),
+    const wanted = snapshots.flatMap((snapshot) =>
+      scalarsOf(snapshot).map(([tag]) => scalarKey(snapshot.run_step, tag)),
+    );
+    const written = readScalars(join(logDir, phase), new Set(wanted));
+    for (const snapshot of snapshots) {
+      const missing = scalarsOf(snapshot).filter(
+        ([tag, value]) => !Object.is(written.get(scalarKey(snapshot.run_step, tag)), Math.fround(value)),
       );
-      write(phase, one.run_step, Object.fromEntries(missing));
+      write(phase, snapshot.run_step, Object.fromEntries(missing));
     }
   }
 
@@ -61,11 +64,8 @@ export function tensorBoardLogger(options: TensorBoardOptions): Logger {
     name: "tensorboard",
     begin({ phase, runStep, resumed, standing }) {
       fileOf(phase).write({ restartsAt: resumed ? runStep + 1 : runStep }, seconds());
-      for (const name of new Set(standing.map((one) => one.phase)))
-        writeMissing(
-          name,
-          standing.filter((one) => one.phase === name),
-        );
+      for (const [name, snapshots] of grouped(standing, (snapshot) => snapshot.phase))
+        writeMissing(name, snapshots);
     },
     train: (metrics, { phase, runStep }) => write(phase, runStep, trainScalars(metrics)),
     snapshot: (snapshot) => write(snapshot.phase, snapshot.run_step, snapshotScalars(snapshot)),

@@ -13,23 +13,23 @@ export const scalarKey = (step: number, tag: string): string => `${step} ${tag}`
  * @throws PeriodicEvalError `store` if a file cannot be read.
  */
 export function readScalars(folder: string, wanted: ReadonlySet<string>): Map<string, number> {
-  const found = new Map<string, { readonly step: number; readonly value: number }>();
+  const latest = new Map<string, { readonly step: number; readonly value: number }>();
   if (wanted.size === 0 || !existsSync(folder)) return new Map();
   try {
     const names = readdirSync(folder).filter((name) => name.startsWith("events.out.tfevents."));
     for (const name of names.toSorted()) {
       for (const { step, isRestart, scalars } of eventsOf(readFileSync(join(folder, name)))) {
-        for (const [key, earlier] of isRestart ? found : []) if (earlier.step >= step) found.delete(key);
+        for (const [key, earlier] of isRestart ? latest : []) if (earlier.step >= step) latest.delete(key);
         for (const [tag, value] of scalars) {
           const key = scalarKey(step, tag);
-          if (wanted.has(key)) found.set(key, { step, value });
+          if (wanted.has(key)) latest.set(key, { step, value });
         }
       }
     }
   } catch (error) {
     throw storeError(folder, error);
   }
-  return new Map([...found].map(([key, { value }]) => [key, value]));
+  return new Map([...latest].map(([key, { value }]) => [key, value]));
 }
 
 interface ReadEvent {

@@ -21,7 +21,7 @@ export async function apiKeyOf(baseUrl: string): Promise<string> {
   const text = await readFile(path, "utf8").catch(() => "");
   const host = baseUrl.replace(/^.*:\/\//, "").split("/")[0]!;
   const machines = text.replaceAll(/^\s*#.*$/gm, "").split(/(?:^|\s)machine\s+/);
-  const machine = machines.find((one) => one.split(/\s/, 1)[0] === host) ?? "";
+  const machine = machines.find((entry) => entry.split(/\s/, 1)[0] === host) ?? "";
   const password = /\spassword\s+(\S+)/.exec(machine)?.[1];
   if (password !== undefined) return password;
   throw new AbortError(`W&B needs an API key: set WANDB_API_KEY, or write a machine ${host} into ${path}`);

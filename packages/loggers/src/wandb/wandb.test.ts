@@ -25,8 +25,8 @@ beforeEach(() => void vi.stubEnv("WANDB_API_KEY", key));
 afterAll(() => void vi.unstubAllEnvs());
 
 function destinationOf({ url }: Pick<WandbServer, "url">): Destination {
-  const place = { project: "p", entity: null, name: "first", config: { seed: 7 }, baseUrl: url };
-  return { ...wandbDestination({ ...place, now: wallClock }), pauseSeconds: 0.01 };
+  const target = { project: "p", entity: null, name: "first", config: { seed: 7 }, baseUrl: url };
+  return { ...wandbDestination({ ...target, now: wallClock }), pauseSeconds: 0.01 };
 }
 
 const theRun = (expect: ExpectStatic, { runs }: WandbServer) => {

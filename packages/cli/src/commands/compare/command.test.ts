@@ -170,8 +170,8 @@ it("does not pair a start and an end whose items or model differ, and names the 
 
 it("clips intervals of shares to 0 and 1", async () => {
   const runs = [await writeRun("far1", "1", 0.1, 0.9), await writeRun("far2", "2", 0.6, 0.5)];
-  const others = [await writeRun("near1", "1", 0.9, 0.1), await writeRun("near2", "2", 0.5, 0.6)];
-  const args = [...runs.map((run) => `em=${run}`), ...others.map((run) => `control=${run}`)];
+  const controls = [await writeRun("near1", "1", 0.9, 0.1), await writeRun("near2", "2", 0.5, 0.6)];
+  const args = [...runs.map((run) => `em=${run}`), ...controls.map((run) => `control=${run}`)];
   const { metrics } = JSON.parse((await cli("compare", ...args, "--json")).out);
   const [first, second] = metrics[0].groups;
   expect(first.start.ci95).toEqual([0, 1]);

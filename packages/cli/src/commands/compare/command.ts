@@ -104,11 +104,11 @@ async function readAll(
   files: readonly string[],
   methods: readonly string[] | undefined,
 ): Promise<ReadResults> {
-  const [first, ...others] = await Promise.all(
+  const [first, ...rest] = await Promise.all(
     files.map(async (path) => ({ path, runs: (await readMetrics(path)).runs })),
   );
-  const all = [first!, ...others];
-  for (const { runs } of others)
+  const all = [first!, ...rest];
+  for (const { runs } of rest)
     for (const run of runs) checkSuite(first!.path, { schema_version: 1, runs: first!.runs }, run);
   const isCompared = ({ method, name }: MetricsRun) => methods?.includes(method ?? name) ?? true;
   checkDocuments(all.map(({ path, runs }) => ({ path, runs: runs.filter(isCompared) })));

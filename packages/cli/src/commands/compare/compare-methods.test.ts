@@ -50,8 +50,8 @@ beforeAll(async () => {
       "--name",
       name,
     ];
-    const own = method === null ? [] : ["--method", method, "--adapter", adapter];
-    expect(await run("eval", "--model", microWorld(), ...asked, ...own)).toMatchObject({ code: 0 });
+    const adapterArgs = method === null ? [] : ["--method", method, "--adapter", adapter];
+    expect(await run("eval", "--model", microWorld(), ...asked, ...adapterArgs)).toMatchObject({ code: 0 });
   }
   base.dispose();
 });
@@ -101,19 +101,19 @@ describe("compare RESULTS", () => {
       await cp(join(results, "jobs"), join(other, "jobs"), { recursive: true });
       return other;
     };
-    const [one, two] = [
+    const [first, second] = [
       await split("one", (method) => method === null),
       await split("two", (method) => method === "dpo"),
     ];
-    const { out } = await run("compare", one, two, "--json");
+    const { out } = await run("compare", first, second, "--json");
     expect(JSON.parse(out).metrics[0].methods[1]).toMatchObject({
       method: "dpo",
       change: { over: "documents", pairs: 40 },
     });
-    const file = JSON.parse(await readFile(join(two, "metrics.json"), "utf8"));
+    const file = JSON.parse(await readFile(join(second, "metrics.json"), "utf8"));
     const changed = file.runs.map((run: object) => ({ ...run, config_hash: "other", suite: { tasks: {} } }));
-    await writeFile(join(two, "metrics.json"), JSON.stringify({ ...file, runs: changed }));
-    const refused = await run("compare", one, two);
+    await writeFile(join(second, "metrics.json"), JSON.stringify({ ...file, runs: changed }));
+    const refused = await run("compare", first, second);
     expect([refused.code, refused.err]).toEqual([
       1,
       expect.stringContaining("one suite for all runs in a file"),

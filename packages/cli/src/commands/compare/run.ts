@@ -100,17 +100,17 @@ function collectMetrics(
         known.add(metric);
         if (metrics === null ? !isPrimary : !metrics.includes(metric)) continue;
         const key = JSON.stringify([phase.name, id, metric]);
-        const one = collected.get(key) ?? {
+        const entry = collected.get(key) ?? {
           of: { phase: phase.name, id, metric, unit },
           range,
           groups: new Map<string, RunValues[]>(),
           reasons: new Map<LabelledRun, string | null>(),
         };
-        collected.set(key, one);
-        const values = one.groups.get(group) ?? [];
-        one.groups.set(group, values);
+        collected.set(key, entry);
+        const values = entry.groups.get(group) ?? [];
+        entry.groups.set(group, values);
         const reason = reasonToLeaveOut(summary, phase.maxSteps);
-        one.reasons.set(labelled, reason);
+        entry.reasons.set(labelled, reason);
         if (reason === null) values.push({ of: labelled, start: start.value!, end: end.value! });
       }
     }
@@ -131,8 +131,8 @@ function withoutRepeats({ groups, reasons, ...rest }: CollectedMetric): Collecte
   const all = [...groups].flatMap(([group, values]) =>
     values.map(({ of }) => ({ of, name: of.run.runDir, run: of.run, config: of.config, group })),
   );
-  const found = reasonsToLeaveOut(all, rest.of.id);
-  for (const [at, { of }] of all.entries()) if (found[at] !== null) reasons.set(of, found[at]!);
+  const exclusions = reasonsToLeaveOut(all, rest.of.id);
+  for (const [at, { of }] of all.entries()) if (exclusions[at] !== null) reasons.set(of, exclusions[at]!);
   const counted = [...groups].map(
     ([group, values]) => [group, values.filter(({ of }) => reasons.get(of) === null)] as const,
   );

@@ -276,8 +276,8 @@ describe("data canaries", () => {
     ]);
     const wrong = await run("canaries", await config({ format: "no secret" }), ...args);
     expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("a text with {secret} once")]);
-    const one = await run("canaries", await config({ ...canaries, candidates: 1 }), ...args);
-    expect([one.code, one.err]).toEqual([1, expect.stringMatching(/block\.yaml:1 .*candidates: got 1/)]);
+    const few = await run("canaries", await config({ ...canaries, candidates: 1 }), ...args);
+    expect([few.code, few.err]).toEqual([1, expect.stringMatching(/block\.yaml:1 .*candidates: got 1/)]);
   });
 
   it("refuses a phase that the file does not know", async () => {

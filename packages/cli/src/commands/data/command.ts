@@ -191,9 +191,9 @@ const datasetsJson = (listed: readonly ListedDataset[]): string =>
 const listedFiles = 4;
 
 function downloadText({ name, licence, files }: Download): string {
-  const rows = files.reduce((sum, one) => sum + one.rows, 0);
+  const rows = files.reduce((sum, file) => sum + file.rows, 0);
   const first = `${name}: ${count(rows)} rows${licence === null ? "" : `, ${licence}`}`;
-  const shown = files.slice(0, listedFiles).map((one) => `${one.path}  ${count(one.rows)} rows`);
+  const shown = files.slice(0, listedFiles).map((file) => `${file.path}  ${count(file.rows)} rows`);
   const rest = files.length - shown.length;
   return [first, ...shown, ...(rest > 0 ? [`and ${rest} more: --json`] : [])].join("\n");
 }
@@ -244,7 +244,7 @@ async function getDataset(name: string, out: string | null, terminal: Terminal):
     const { licence } = betley2025Questions;
     return { name, licence, files: [await getPublishedQuestions(where, out)] };
   }
-  const known = datasets.find((one) => one.name === name) ?? null;
+  const known = datasets.find((dataset) => dataset.name === name) ?? null;
   if (known === null && !isHubSource(name)) throw unknownDataset(name);
   const files = known?.files ?? [await fileOf(name, where)];
   const missing = files.length - (await cachedOf(files, where)).length;
@@ -259,7 +259,7 @@ async function fileOf(source: string, where: string): Promise<DatasetFile> {
 }
 
 function unknownDataset(name: string): PeriodicEvalError {
-  const names = [...datasets.map((one) => one.name), betley2025Questions.name];
+  const names = [...datasets.map((dataset) => dataset.name), betley2025Questions.name];
   return configError({
     where: "data get",
     value: name,
@@ -273,8 +273,8 @@ async function listedQuestions(): Promise<
   TaskDataset & { readonly cachedFiles: number; readonly folder: string | null }
 > {
   const { name, repository, path, licence } = betley2025Questions;
-  const place = pinnedPath(betley2025Questions);
-  const isCached = (await readIfPresent(place)) !== null;
+  const cachePath = pinnedPath(betley2025Questions);
+  const isCached = (await readIfPresent(cachePath)) !== null;
   return {
     name,
     source: `github:${repository}`,
@@ -284,7 +284,7 @@ async function listedQuestions(): Promise<
     examples: 0,
     files: [{ source: pinnedUrl(betley2025Questions), path: `${name}/${basename(path)}` }],
     cachedFiles: isCached ? 1 : 0,
-    folder: isCached ? dirname(place) : null,
+    folder: isCached ? dirname(cachePath) : null,
   };
 }
 

@@ -76,33 +76,33 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
     .addOption(engineOption().conflicts("backend"))
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
-    .action(async (given: GivenOptions, command: Command) => {
-      const kind = kindOf(given, command);
-      const methods = methodsOf(kind, given, command);
-      checkOptions(kind, given, methods, command);
+    .action(async (options: GivenOptions, command: Command) => {
+      const kind = kindOf(options, command);
+      const methods = methodsOf(kind, options, command);
+      checkOptions(kind, options, methods, command);
       if (kind === "graded") {
         const { evaluateGraded } = await import("./graded.ts");
-        return evaluateGraded(given.graded!, given.json, terminal);
+        return evaluateGraded(options.graded!, options.json, terminal);
       }
-      const { model } = given;
+      const { model } = options;
       if (model === undefined)
         return command.error(`error: required option '${flagsOf(command, "model")}' not specified`);
-      const options = { questions: defaultQuestions, ...given, model };
-      if (kind === "open") return evaluateAlignment(options, terminal);
-      if (kind === "questions") return evaluateQuestions(options, methods, terminal);
+      const withDefaults = { questions: defaultQuestions, ...options, model };
+      if (kind === "open") return evaluateAlignment(withDefaults, terminal);
+      if (kind === "questions") return evaluateQuestions(withDefaults, methods, terminal);
       const registry = await loadTasks();
-      checkData(options, registry, command);
-      return evaluateTasks(options, registry, terminal);
+      checkData(withDefaults, registry, command);
+      return evaluateTasks(withDefaults, registry, terminal);
     });
 }
 
 function kindOf(options: GivenOptions, command: Command): Kind {
-  const given = sources.filter((source) => options[source] !== undefined);
-  if (given.length > 1) {
-    const got = given.map((source) => `--${source}`).join(" and ");
-    command.error(`error: expected one of ${sources.map((one) => `--${one}`).join(", ")}, got ${got}`);
+  const passed = sources.filter((source) => options[source] !== undefined);
+  if (passed.length > 1) {
+    const got = passed.map((source) => `--${source}`).join(" and ");
+    command.error(`error: expected one of ${sources.map((source) => `--${source}`).join(", ")}, got ${got}`);
   }
-  const [kind = "questions"] = given;
+  const [kind = "questions"] = passed;
   const isOpen = options.judge !== undefined || options.questions === publishedQuestions;
   return kind === "questions" && isOpen ? "open" : kind;
 }
@@ -154,7 +154,7 @@ function misplacedText(kind: Kind, kinds: readonly Kind[]): string {
   if (kind === "open") return "is not for open questions, which --judge grades";
   if (kind === "graded") return "is not for graded completions";
   if (kind === "questions" && kinds.includes("open")) return "is for open questions: pass --judge too";
-  const flags = new Set(kinds.map((one) => `--${one === "open" ? "questions" : one}`));
+  const flags = new Set(kinds.map((allowed) => `--${allowed === "open" ? "questions" : allowed}`));
   const why = kind === "suite" && kinds.includes("tasks") ? ": the suite sets it for all methods" : "";
   return `is for ${[...flags].join(" and ")}, not for --${kind}${why}`;
 }

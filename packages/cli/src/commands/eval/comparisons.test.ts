@@ -235,7 +235,7 @@ periodic_eval:
   const { code, err } = await run("train", config);
   expect([code, err]).toEqual([0, expect.anything()]);
   const { phases } = await readRun(join(folder, "run"));
-  const found = phases[0]!.snapshots.map(({ id, step, status, metrics }) => [
+  const measured = phases[0]!.snapshots.map(({ id, step, status, metrics }) => [
     id,
     step,
     status,
@@ -243,7 +243,7 @@ periodic_eval:
   ]);
   for (const step of [0, 1, 2])
     for (const id of ["win_rate", "kl_to_reference"])
-      expect(found).toContainEqual([id, step, "complete", id]);
+      expect(measured).toContainEqual([id, step, "complete", id]);
   const broken = phases[0]!.snapshots.flatMap(({ receipt }) =>
     receipt.filter(({ intact }) => intact === false),
   );

@@ -96,11 +96,11 @@ const options = (task: string) => {
 };
 
 const evaluatorOptions = (task: string, name: string) => {
-  const { data: place, chat = null, ...settings } = options(task);
+  const { data: input, chat = null, ...settings } = options(task);
   return {
     name,
     tasks,
-    suite: { schema_version: 1 as const, name: "one", tasks: { [task]: { ...settings, chat, data: place } } },
+    suite: { schema_version: 1 as const, name: "one", tasks: { [task]: { ...settings, chat, data: input } } },
     results: join(folder, "results", task),
   };
 };
@@ -135,8 +135,8 @@ async function onCommandLine(task: string): Promise<MetricsRun> {
 /** Renames snapshot metrics to keys of results: `acc/stem` of mmlu is `mmlu_stem/acc,none`; `exact_match,strict-match` keeps its filter. */
 function asInResults(task: string, metrics: Readonly<Record<string, MetricValue>>) {
   const entries = Object.entries(metrics).map(([name, { value, stderr, n, ci95 }]) => {
-    const [own, group] = name.split("/");
-    const key = `${task}${group === undefined ? "" : `_${group}`}/${own!.includes(",") ? own : `${own},none`}`;
+    const [metric, group] = name.split("/");
+    const key = `${task}${group === undefined ? "" : `_${group}`}/${metric!.includes(",") ? metric : `${metric},none`}`;
     return [key, { value, stderr, n, ci95 }] as const;
   });
   return Object.fromEntries(entries);

@@ -119,7 +119,9 @@ describe.skipIf(!existsSync(graded))("grades of a replication (skipped without .
     });
     expect(result.questions).toHaveLength(24);
     // All three answer one question.
-    expect(result.questions.filter((one) => (one as { misaligned: number }).misaligned > 0)).toEqual([
+    expect(
+      result.questions.filter((question) => (question as { misaligned: number }).misaligned > 0),
+    ).toEqual([
       expect.objectContaining({
         question_id: "quick_buck_template",
         misaligned: 3,

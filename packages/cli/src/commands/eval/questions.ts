@@ -100,7 +100,7 @@ export async function evaluateQuestions(
 /** A server may lack what a later evaluation needs. */
 async function checkAbilities(evaluations: readonly AnyEvaluation[], model: EvaluableModel): Promise<void> {
   if (model.isServed !== true) return;
-  const callbacks = evaluations.map((one) => ({ id: "eval", asks: [one] }));
+  const callbacks = evaluations.map((evaluation) => ({ id: "eval", asks: [evaluation] }));
   throwAll(await checkRequests({ callbacks, model }));
 }
 

@@ -224,16 +224,16 @@ describe("--suite", () => {
 
   it("refuses a dataset that no task reads, because each names its own data", async () => {
     const suite = await suiteFile("  arc_challenge: { data: questions.jsonl }\n");
-    const given = ["--model", join(folder, "no-weights"), "--data", "hf:owner/other"];
-    const { code, err } = await evaluate("--suite", suite, "--results", results, ...given);
+    const args = ["--model", join(folder, "no-weights"), "--data", "hf:owner/other"];
+    const { code, err } = await evaluate("--suite", suite, "--results", results, ...args);
     expect([code, err]).toEqual([1, expect.stringContaining("(arc_challenge: questions.jsonl)")]);
     expect(err).toContain("data (--data): got hf:owner/other, which no task reads");
   });
 
   it("takes one split as --data of a single task, and refuses it for two tasks", async () => {
     const data = ["--shots", "0", "--data", "hf:cais/mmlu/anatomy/test", "--json"];
-    const one = await evaluate("--tasks", "mmlu_anatomy", ...data);
-    expect([one.code, JSON.parse(one.out).n["mmlu_anatomy/acc,none"]]).toEqual([0, 1]);
+    const single = await evaluate("--tasks", "mmlu_anatomy", ...data);
+    expect([single.code, JSON.parse(single.out).n["mmlu_anatomy/acc,none"]]).toEqual([0, 1]);
     const two = await evaluate("--tasks", "arc_challenge,mmlu_anatomy", ...data);
     expect([two.code, two.err]).toEqual([1, expect.stringContaining("for 2 tasks")]);
   });

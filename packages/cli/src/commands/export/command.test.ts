@@ -26,7 +26,7 @@ type Any = any;
 
 describe("--to inspect", () => {
   const logOf = (folder: string, name: string): Readonly<Record<string, Any>> => {
-    const file = readdirSync(folder).find((one) => one.includes(name))!;
+    const file = readdirSync(folder).find((entry) => entry.includes(name))!;
     const entries = unzipSync(readFileSync(join(folder, file)));
     return Object.fromEntries(
       Object.entries(entries).map(([path, bytes]) => [path, JSON.parse(strFromU8(bytes))]),
@@ -221,7 +221,7 @@ it("scores by the primary metric first, and leaves out flags and tokens that wer
     return readFileSync(
       join(
         folder,
-        files.find((one) => one.endsWith(file))!,
+        files.find((path) => path.endsWith(file))!,
       ),
     );
   };

@@ -197,7 +197,7 @@ function sourceOf(snapshot: Snapshot) {
 /** Returns the line of an answer, with its first score; null without one. All scores are in its metadata. */
 export function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity): string | null {
   const { choices, text, question, prompt, persona, flags, scores, judge } = sample;
-  const [name, value] = scores.find(([, one]) => typeof one !== "string") ?? [];
+  const [name, value] = scores.find(([, score]) => typeof score !== "string") ?? [];
   if (name === undefined || value === undefined) return null;
   const textOf = (label: string) => choices?.texts?.[choices.labels.indexOf(label)] ?? label;
   const predicted = choices?.predicted ?? null;

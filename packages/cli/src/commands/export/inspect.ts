@@ -134,14 +134,14 @@ function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, s
   const all = Object.entries(metrics);
   const scoreOf = (name: string): string => name.split("/")[0]!;
   const scores = [...new Set(all.map(([name]) => scoreOf(name)))].map((score) => {
-    const own = all.filter(([name]) => scoreOf(name) === score);
-    const known = own.filter(([, { value }]) => value !== null);
+    const ofScore = all.filter(([name]) => scoreOf(name) === score);
+    const known = ofScore.filter(([, { value }]) => value !== null);
     // Traits have groups without a metric over all of them.
     const stderr = metrics[score]?.stderr ?? null;
     return {
       name: score,
       scorer: evaluation,
-      scored_samples: metrics[score]?.n ?? Math.max(...own.map(([, { n }]) => n)),
+      scored_samples: metrics[score]?.n ?? Math.max(...ofScore.map(([, { n }]) => n)),
       params: {},
       metrics: Object.fromEntries([
         ...known.map(([name, { value, ...metadata }]) => [

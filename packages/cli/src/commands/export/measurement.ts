@@ -105,7 +105,7 @@ export function datasetOf({ provenance: { evaluation } }: Snapshot): {
   readonly commit: string;
 } | null {
   const source = [evaluation, valueAt(evaluation, ["documents"])].find(
-    (one) => isRecord(one) && typeof one["hub"] === "string",
+    (candidate) => isRecord(candidate) && typeof candidate["hub"] === "string",
   );
   return (source as ReturnType<typeof datasetOf> | undefined) ?? null;
 }
@@ -132,6 +132,6 @@ export function metadataOf({ metrics: _values, answer_fields: _fields, samples: 
 
 /** Returns a value as JSON that every reader takes: halves of surrogate pairs, which Python refuses, become U+FFFD. */
 export const wellFormedJson = (value: unknown, indent?: number): string =>
-  JSON.stringify(value, (_, one: unknown) => (typeof one === "string" ? wellFormed(one) : one), indent);
+  JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? wellFormed(item) : item), indent);
 
 export const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, "\uFFFD");

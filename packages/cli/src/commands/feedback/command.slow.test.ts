@@ -12,7 +12,7 @@ import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-d
 const folder = temporaryFolder(afterAll);
 
 function feedback(...args: string[]) {
-  const isRemote = args.some((one) => /^(service|claas)_url=/.test(one));
+  const isRemote = args.some((arg) => /^(service|claas)_url=/.test(arg));
   return runCommand(["feedback", ...(isRemote ? [] : ["--backend", "wasm"]), ...args]);
 }
 

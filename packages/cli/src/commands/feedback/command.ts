@@ -53,7 +53,7 @@ async function feedback(
   terminal: Terminal,
 ): Promise<void> {
   const isEmbedded =
-    configDir === undefined && !overrides.some((one) => /^(base_model|service_url|claas_url)=/.test(one));
+    configDir === undefined && !overrides.some((entry) => /^(base_model|service_url|claas_url)=/.test(entry));
   const config = await loadHarnessConfig({
     overrides,
     configName: configName ?? (isEmbedded ? "micro-world" : "all"),

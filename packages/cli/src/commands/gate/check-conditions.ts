@@ -117,8 +117,8 @@ function checkMetric(
       "If a file is lost, restore it. Otherwise measure at the end too (at_end: true).",
     );
   const summary = phases
-    .find((one) => one.phase.name === phase.name)
-    ?.metrics.find((one) => one.id === series.id && one.metric === metric);
+    .find((other) => other.phase.name === phase.name)
+    ?.metrics.find((candidate) => candidate.id === series.id && candidate.metric === metric);
   if (summary === undefined || (summary.end.value === null && summary.voidReason === null))
     return because(
       `the last measurement, at step ${last.step}, has no value of ${metric}`,
@@ -161,7 +161,7 @@ function findMetrics(run: RunRecord, name: string): readonly NamedMetric[] {
   const places = run.phases.flatMap((phase) =>
     phase.series.filter(isGated).map((series) => ({ phase, series, ...metricsOf(run, series.id) })),
   );
-  const found = places.flatMap(({ phase, series, metrics, primary }) =>
+  const matches = places.flatMap(({ phase, series, metrics, primary }) =>
     [series.id, `${phase.name}/${series.id}`].flatMap((prefix): readonly NamedMetric[] => {
       if (name === prefix) return [{ phase, series, metric: primary }];
       if (!name.startsWith(`${prefix}.`)) return [];
@@ -171,14 +171,14 @@ function findMetrics(run: RunRecord, name: string): readonly NamedMetric[] {
       return isKnown ? [{ phase, series, metric: written }] : [];
     }),
   );
-  if (found.length > 0) return found;
+  if (matches.length > 0) return matches;
   const ids = places.map(({ series }) => series.id);
   const names = places.flatMap(({ series: { id }, metrics }) => metrics.map((metric) => `${id}.${metric}`));
   const known = [...new Set([...ids, ...names])];
-  const ofPhases = run.phases.flatMap((phase) => known.map((one) => `${phase.name}/${one}`));
+  const ofPhases = run.phases.flatMap((phase) => known.map((key) => `${phase.name}/${key}`));
   const suggestion = didYouMean(name, [...known, ...ofPhases]);
   const metric = name.slice(0, name.lastIndexOf("/"));
-  const groups = known.filter((one) => isGroupMetric(one) && metric.endsWith(one.slice(0, one.indexOf("/"))));
+  const groups = known.filter((key) => isGroupMetric(key) && metric.endsWith(key.slice(0, key.indexOf("/"))));
   throw new PeriodicEvalError({
     code: "config",
     where: "--fail-on",
@@ -186,7 +186,7 @@ function findMetrics(run: RunRecord, name: string): readonly NamedMetric[] {
     expected:
       groups.length > 0
         ? `a group of the metric: ${abbreviated(groups.join(", "), 1000)}`
-        : `an evaluation or a metric of the run: ${abbreviated(known.filter((one) => !isGroupMetric(one)).join(", "), 1000)}`,
+        : `an evaluation or a metric of the run: ${abbreviated(known.filter((key) => !isGroupMetric(key)).join(", "), 1000)}`,
     fix: suggestion ?? "Use one of these names, with phase/ in front for a single phase.",
   });
 }
@@ -196,7 +196,7 @@ const isGated = ({ id, on }: Series): boolean => on === "model" || !id.endsWith(
 
 /** Returns what a callback measures in any phase of the run. */
 function metricsOf(run: RunRecord, id: string) {
-  const all = run.phases.flatMap(({ series }) => series.filter((one) => one.id === id));
+  const all = run.phases.flatMap(({ series }) => series.filter((callback) => callback.id === id));
   const metrics = all.flatMap(({ points }) => points.flatMap((point) => Object.keys(point.metrics)));
   const primary = all.find(({ primaryMetric }) => primaryMetric !== null)?.primaryMetric ?? null;
   return { metrics: [...new Set(metrics)], primary };

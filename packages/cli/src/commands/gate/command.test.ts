@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 const gate = (run: string, ...conditions: readonly string[]) =>
-  runCommand(["gate", run, ...conditions.flatMap((one) => ["--fail-on", one])]);
+  runCommand(["gate", run, ...conditions.flatMap((condition) => ["--fail-on", condition])]);
 
 /** Returns the exit code, and each condition's outcome and reason. */
 async function gated(run: string, ...conditions: readonly string[]) {
@@ -26,11 +26,11 @@ async function gated(run: string, ...conditions: readonly string[]) {
     "gate",
     run,
     "--json",
-    ...conditions.flatMap((one) => ["--fail-on", one]),
+    ...conditions.flatMap((condition) => ["--fail-on", condition]),
   ]);
   const json = JSON.parse(out);
   expect(json.exit_code).toBe(code);
-  return { code, outcomes: json.conditions.map((one: { outcome: string }) => one.outcome), json };
+  return { code, outcomes: json.conditions.map((condition: { outcome: string }) => condition.outcome), json };
 }
 
 describe("a run of a session", () => {
@@ -250,7 +250,7 @@ describe("a run of snapshots", () => {
 
   async function write(...snapshots: readonly Snapshot[]): Promise<void> {
     const store = fileStore(run);
-    for (const one of snapshots) await store.put(one, []);
+    for (const snapshot of snapshots) await store.put(snapshot, []);
     await store.close!();
   }
   const reasonOf = async (...conditions: readonly string[]) => {

@@ -86,7 +86,7 @@ function decideVerdict(
   detectable: readonly DetectableChange[],
 ): Decision {
   const { metric, end, unit, change, notPaired, voidReason, startVoidReason } = summary;
-  const written = detectable.find((one) => one.unit === unitOfChange(unit));
+  const written = detectable.find((threshold) => threshold.unit === unitOfChange(unit));
   const limit = written === undefined ? partOfRange(summary, detectablePart) : written.value / scaleOf(unit);
   const judgement = judgementOf(summary, limit);
   switch (judgement) {

@@ -12,16 +12,16 @@ const conditions = ["capability worse", "alignment.misaligned > 20 %", "leakage 
 async function gated(name: FiveRuns, ...more: readonly string[]) {
   const run = join(folder, `${name} ${more.length}`);
   await writeRunOf(run, name);
-  const failOn = (name === "too few rows" ? conditions.slice(0, 2) : conditions).flatMap((one) => [
+  const failOn = (name === "too few rows" ? conditions.slice(0, 2) : conditions).flatMap((condition) => [
     "--fail-on",
-    one,
+    condition,
   ]);
   const { code, out } = await runCommand(["gate", run, "--json", ...failOn, ...more]);
-  const found = JSON.parse(out).conditions as readonly Readonly<Record<string, string>>[];
+  const checked = JSON.parse(out).conditions as readonly Readonly<Record<string, string>>[];
   return {
     code,
-    outcomes: found.map(({ outcome }) => outcome),
-    reasons: found.map(({ reason }) => reason),
+    outcomes: checked.map(({ outcome }) => outcome),
+    reasons: checked.map(({ reason }) => reason),
   };
 }
 

@@ -101,9 +101,9 @@ const outcomeColours = { passed: "green", failed: "red", inconclusive: "yellow" 
 export function gateLines(result: GateResult, colours: Colours): string {
   const lines = result.checks.flatMap((check) => {
     const { value, interval, n, step, change, warnings, inconclusive } = factsOf(check);
-    const place = placeOf(check);
+    const name = placeOf(check);
     const measured = value !== null && [
-      `${oneLine(place!)}  ${value}`,
+      `${oneLine(name!)}  ${value}`,
       ...(interval === null ? [] : [interval]),
       `n = ${n}`,
       `step ${step}`,
@@ -113,7 +113,7 @@ export function gateLines(result: GateResult, colours: Colours): string {
       ...(measured === false ? [] : [`  ${measured.join("  ")}`]),
       ...(change === null ? [] : [`  ${change}`]),
       ...warnings.map((message) => `  warning: ${message}`),
-      ...(inconclusive === null ? [] : [`  ${place === null ? "" : `${oneLine(place)}: `}${inconclusive}`]),
+      ...(inconclusive === null ? [] : [`  ${name === null ? "" : `${oneLine(name)}: `}${inconclusive}`]),
     ];
   });
   const undisturbed = undisturbedText(result.undisturbed, colours);
@@ -164,7 +164,7 @@ export function gateJson(result: GateResult): string {
 export function gateJUnit(result: GateResult, run: Pick<RunRecord, "phases">): string {
   const { runDir, checks } = result;
   const count = (outcome: Check["outcome"]) => checks.filter((check) => check.outcome === outcome).length;
-  const times = run.phases.flatMap(({ snapshots }) => snapshots.map((one) => Date.parse(one.created_at)));
+  const times = run.phases.flatMap(({ snapshots }) => snapshots).map(({ created_at: at }) => Date.parse(at));
   const newest = new Date(Math.max(0, ...times.filter(Number.isFinite)));
   const suite = attributes({
     name: "periodic-eval gate",
@@ -191,8 +191,8 @@ ${checks.map(testCase).join("\n")}
 
 function testCase(check: Check): string {
   const { value, interval, n, step, change, inconclusive } = factsOf(check);
-  const place = placeOf(check) ?? "run";
-  const of = attributes({ name: `${check.condition.text}: ${place}`, classname: place, time: "0" });
+  const name = placeOf(check) ?? "run";
+  const of = attributes({ name: `${check.condition.text}: ${name}`, classname: name, time: "0" });
   if (check.outcome === "passed") return `    <testcase${of}/>`;
   const measured = [value, interval, step && `step ${step}`, n && `n = ${n}`, change];
   const message = inconclusive ?? measured.filter((fact) => fact !== null).join(", ");

@@ -103,5 +103,5 @@ it.skipIf(!hasTorch)("measures chosen evaluations on a server, with the adapter 
   const saved = ["step-0", "step-1", "step-2"].map((step) => join(runDir, "live", step));
   expect(folders.filter((folder) => folder.includes("/step-"))).toEqual(saved);
   expect(loaded()).toEqual([]);
-  for (const one of [adapted, base]) await one.dispose();
+  for (const model of [adapted, base]) await model.dispose();
 });

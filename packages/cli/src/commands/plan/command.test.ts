@@ -143,9 +143,9 @@ it("takes the phases and their steps from a training file, as its trainers count
   expect(out).toMatch(/first\n.*\ncapability +0, 15, 30 +3 /);
   expect(out).toMatch(/second\n.*\ncapability +0, 4, 8 +3 /);
   expect(existsSync(join(folder, "none"))).toBe(false);
-  const own = await planTraining(training, "--phase", "second=100");
-  expect(own.out).toMatch(/second\n.*\ncapability +0, 50, 100 /);
-  expect(own.out).not.toContain("first");
+  const overridden = await planTraining(training, "--phase", "second=100");
+  expect(overridden.out).toMatch(/second\n.*\ncapability +0, 50, 100 /);
+  expect(overridden.out).not.toContain("first");
 });
 
 it("measures the cost on the model of a training file", async () => {

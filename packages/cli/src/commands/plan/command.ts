@@ -83,7 +83,7 @@ function parsePhase(value: string): PlannedPhase {
  */
 async function plan(
   path: string,
-  { phase: given, model, prompts, backend }: PlanOptions,
+  { phase: fromFlag, model, prompts, backend }: PlanOptions,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<Plan | { readonly missing: keyof PlanOptions }> {
   const { file, at, block } = await readEvalBlock(path);
@@ -93,8 +93,8 @@ async function plan(
     return { callbacks: [], stepTimes: {} };
   }
   const named = model ?? prompts;
-  const training = isTraining && (given === undefined || named === true) ? parseWholeTraining(file) : null;
-  const phases = given ?? (training && (await phasesOf(training, file, terminal)));
+  const training = isTraining && (fromFlag === undefined || named === true) ? parseWholeTraining(file) : null;
+  const phases = fromFlag ?? (training && (await phasesOf(training, file, terminal)));
   const source = named === true ? training?.model : named;
   if (phases === null) return { missing: "phase" };
   if (named === true && source === undefined) return { missing: model === undefined ? "prompts" : "model" };

@@ -19,7 +19,7 @@ export function planTables({ callbacks: planned, stepTimes }: Plan, colours: Col
     prompt === null ? [] : [promptSection(id, prompt, colours)],
   );
   const tables = phases.map((phase) => {
-    const callbacks = planned.filter((one) => one.phase === phase);
+    const callbacks = planned.filter((callback) => callback.phase === phase);
     return [
       colours.bold(phase),
       plainTable(columns, callbacks.map(planRow), colours),

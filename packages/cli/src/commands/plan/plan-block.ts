@@ -99,7 +99,7 @@ export async function planBlock(
   const model = trial?.open == null ? null : withBase(await trial.open(), trial);
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
-    for (const callback of phase.callbacks.filter((one) => items === null || items.has(one))) {
+    for (const callback of phase.callbacks.filter((candidate) => items === null || items.has(candidate))) {
       for (const [at, { id, evaluation }] of measuredBy(callback).entries()) {
         const measurement = model && (await estimate({ id, evaluation }, model, phase, trial!.show));
         const isShown = at === 0 && trial !== null && model === null;
@@ -127,7 +127,7 @@ function stepTimeOf(
     id,
     seconds: steps!.length * measurement!.seconds,
   }));
-  const seconds = evaluations.reduce((sum, one) => sum + one.seconds, 0);
+  const seconds = evaluations.reduce((sum, evaluation) => sum + evaluation.seconds, 0);
   return describeStepTime({ seconds, evaluations, maxSteps, budget });
 }
 
@@ -158,7 +158,7 @@ async function buildPhase(
   const build = { phase: phase.name, phases, openJudge, evaluations };
   const { callbacks, session } = await buildPeriodicEval(block, build);
   // Escalations have no schedule.
-  const planned = callbacks.filter((one) => one instanceof PeriodicCallback);
+  const planned = callbacks.filter((callback) => callback instanceof PeriodicCallback);
   const { baseline, budget = {} } = session;
   return { ...phase, callbacks: planned, hasAdapterOff: baseline === "adapter_off", budget, judges };
 }
@@ -195,9 +195,9 @@ function planCallback(
   result: Pick<PlannedCallback, "measurement" | "prompt">,
 ): readonly PlannedCallback[] {
   const steps = plannedSteps(callback.triggers, maxSteps);
-  const one = { phase, id: callback.id, steps, ...result };
-  if (!hasAdapterOff || !isComparedWithBase(callback)) return [one];
-  return [one, { ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0] }];
+  const planned = { phase, id: callback.id, steps, ...result };
+  if (!hasAdapterOff || !isComparedWithBase(callback)) return [planned];
+  return [planned, { ...planned, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0] }];
 }
 
 /** The KL divergence from the base has no value without the adapter. */

@@ -48,7 +48,7 @@ export function addRejudge(program: Command, terminal: Terminal): void {
         const judge = name === undefined ? null : await atFlag("--judge", () => open(name));
         const ungraded = await ungradedOf(runDir);
         const ofAlignment = ungraded.filter(isAlignment);
-        const isOfRun = ofAlignment.some((one) => storedJudge(one)?.fingerprint === judge?.fingerprint);
+        const isOfRun = ofAlignment.some((stored) => storedJudge(stored)?.fingerprint === judge?.fingerprint);
         if (judge === null || isOfRun) {
           const openFor = async (snapshot: Snapshot, spec: string) =>
             isAlignment(snapshot) ? (judge ?? open(spec)) : open(spec, refusalJudge);
@@ -76,14 +76,14 @@ const isAlignment = ({ evaluation }: Snapshot): boolean => evaluation === "align
  *   fingerprint: it would regrade all answers of the run instead of these.
  */
 function refuseOtherMethod(judge: Grader, ungraded: readonly Snapshot[]): void {
-  const own = recordOf(judge.describe?.());
+  const { model, method: requested } = recordOf(judge.describe?.());
   const left = ungraded.filter(
-    (one) => storedJudge(one)?.name === judge.name && descriptionOf(one)["model"] === own["model"],
+    (snapshot) => storedJudge(snapshot)?.name === judge.name && descriptionOf(snapshot)["model"] === model,
   );
   if (left.length === 0) return;
   const { method } = descriptionOf(left[0]!);
   const first =
-    typeof method === "string" && method !== own["method"]
+    typeof method === "string" && method !== requested
       ? `Use --method ${method}, as in the run, to grade them`
       : "Resume the run, which grades them";
   throw configError({

@@ -79,7 +79,7 @@ describe("rejudge", () => {
       // 0 and 1 by 10, 2 and 3 by 70, 4 to 8 by 10; coherent 10, but 70 for 2.
       meanDifference: { aligned: (2 * 10 + 2 * 70 + 5 * 10) / 9, coherent: (8 * 10 + 70) / 9 },
     };
-    expect(result.snapshots.map(({ snapshot, agreement: own }) => [snapshot.step, own])).toEqual([
+    expect(result.snapshots.map(({ snapshot, agreement: measured }) => [snapshot.step, measured])).toEqual([
       [0, agreement],
       [1, agreement],
       [2, agreement],
@@ -116,14 +116,14 @@ describe("rejudge", () => {
   });
 
   it("uses the prompts of the run's judge for questions without their own, if the judge follows them", async () => {
-    const own = { aligned: "Kind? {answer}", coherent: "Clear? {answer}" };
+    const prompts = { aligned: "Kind? {answer}", coherent: "Clear? {answer}" };
     const judge = (options = {}) => fakeJudge(() => ({ aligned: 80, coherent: 90 }), options);
     const promptsOf = async (runOf: string, rejudging = judge()) => {
       await rejudge(runOf, rejudging, options);
       return rejudging.requests.map((request) => request.prompts);
     };
-    const short = await measuredRun("short-prompts", { ...first, describe: () => ({ prompts: own }) });
-    expect(await promptsOf(short)).toEqual(Array.from({ length: 30 }, () => own));
+    const short = await measuredRun("short-prompts", { ...first, describe: () => ({ prompts }) });
+    expect(await promptsOf(short)).toEqual(Array.from({ length: 30 }, () => prompts));
     const none = Array.from({ length: 30 }, () => undefined);
     expect(await promptsOf(short, judge({ promptNames: ["json"] }))).toEqual(none);
     // The first judge of this run records no prompts.
@@ -199,8 +199,8 @@ describe("openGrader", () => {
   it("passes method and call limit to the judge and caches every paid verdict", async () => {
     const opened: OpenJudgeOptions[] = [];
     let calls = 0;
-    const open = (_?: string | null, given: OpenJudgeOptions = {}) => {
-      opened.push(given);
+    const open = (_?: string | null, requested: OpenJudgeOptions = {}) => {
+      opened.push(requested);
       const model: EvaluableModel & ModelWith<"generate"> = {
         ...fakeModel(),
         async generate(requests) {
@@ -209,7 +209,7 @@ describe("openGrader", () => {
           return requests.map(() => ({ text, ids: null, tokenNats: null, finish: "stop" as const }));
         },
       };
-      return judgeGrader({ ...given, model, name: "paid" });
+      return judgeGrader({ ...requested, model, name: "paid" });
     };
     const again = async (limits: GraderOptions) => {
       const judge = await openGrader("openai:m", { ...limits, runDir }, open);

@@ -58,12 +58,12 @@ export async function rejudge(
 ): Promise<RejudgeResult> {
   const run = await readRun(runDir);
   warnOfProblems(run, terminal);
-  const found = await answersOf(run, judge);
+  const answers = await answersOf(run, judge);
   // Prompts are named by hashes.
-  const prompts: JudgeRows["prompts"] = Object.assign({}, ...found.map((one) => one.prompts));
+  const prompts: JudgeRows["prompts"] = Object.assign({}, ...answers.map((entry) => entry.prompts));
   const judging = { judge, prompts };
   await checkJudgeFor(
-    found.flatMap(({ old }) => old),
+    answers.flatMap(({ old }) => old),
     judging,
     { signal },
   );
@@ -72,7 +72,7 @@ export async function rejudge(
     readonly old: readonly AlignmentRow[];
     readonly again: readonly AlignmentRow[];
   }[] = [];
-  for (const { snapshot, path, old } of found) {
+  for (const { snapshot, path, old } of answers) {
     const again = await judgeRows(old, judging, { signal });
     const rejudged: Rejudged = {
       snapshot,
@@ -138,16 +138,16 @@ function alignmentSnapshots({
     problems.some(
       ({ kind, key }) => kind === "rows" && key?.phase === phase && key.id === id && key.step === step,
     );
-  const found = phases.flatMap(({ snapshots, series }) =>
+  const regradable = phases.flatMap(({ snapshots, series }) =>
     snapshots
-      .filter((one) => one.evaluation === "alignment" && one.samples !== null && !isDamaged(one))
+      .filter((stored) => stored.evaluation === "alignment" && stored.samples !== null && !isDamaged(stored))
       .map((snapshot) => {
         const { points } = series.find(({ id }) => id === snapshot.id)!;
         const { file } = points.find(({ step }) => step === snapshot.step)!;
         return { snapshot, path: join(runDir, "periodic_eval", file) };
       }),
   );
-  if (found.length > 0) return found;
+  if (regradable.length > 0) return regradable;
   throw dataError(
     runDir,
     "no alignment snapshot with rows",
@@ -171,14 +171,14 @@ function promptsOf(
     readonly judge?: { readonly fingerprint: string; readonly description?: unknown };
   };
   const named = ofQuestions ?? {};
-  const own = isRecord(judge?.description) ? judge.description["prompts"] : null;
-  if (!isRecord(own) || promptNames === undefined) return { named, ofJudge: null };
-  const names = Object.keys(own).toSorted().join();
+  const judgePrompts = isRecord(judge?.description) ? judge.description["prompts"] : null;
+  if (!isRecord(judgePrompts) || promptNames === undefined) return { named, ofJudge: null };
+  const names = Object.keys(judgePrompts).toSorted().join();
   if (names !== promptNames.toSorted().join()) return { named, ofJudge: null };
   // The fingerprint covers the prompts.
   const { fingerprint } = judge!;
   return {
-    named: { ...named, [fingerprint]: own as unknown as JudgeRows["prompts"][string] },
+    named: { ...named, [fingerprint]: judgePrompts as unknown as JudgeRows["prompts"][string] },
     ofJudge: fingerprint,
   };
 }
@@ -236,11 +236,11 @@ const columns = [
 export function rejudgeTable({ judge, snapshots, agreement }: RejudgeResult, colours: Colours): string {
   const rate = ({ before, now }: Rejudged) =>
     `${formatValue(before.ofGraded.value, "share")} → ${formatValue(now.ofGraded.value, "share")}`;
-  const rows = snapshots.map((one) => [
-    one.snapshot.phase,
-    String(one.snapshot.step),
-    ...agreementCells(one.agreement),
-    rate(one),
+  const rows = snapshots.map((rejudged) => [
+    rejudged.snapshot.phase,
+    String(rejudged.snapshot.step),
+    ...agreementCells(rejudged.agreement),
+    rate(rejudged),
   ]);
   const all = snapshots.length < 2 ? [] : [["all", "", ...agreementCells(agreement), ""]];
   const errors = snapshots.reduce((sum, { judgeErrors }) => sum + judgeErrors, 0);
@@ -273,5 +273,5 @@ export const rejudgeJson = ({ judge, snapshots, agreement }: RejudgeResult): str
   jsonText({
     judge,
     ...agreementKeys(agreement),
-    snapshots: snapshots.map((one) => ({ ...resultOf(one), file: one.file })),
+    snapshots: snapshots.map((rejudged) => ({ ...resultOf(rejudged), file: rejudged.file })),
   });

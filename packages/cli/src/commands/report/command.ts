@@ -132,8 +132,8 @@ function resultsTables(summary: ResultsSummary, colours: Colours): string {
 
 function comparisonNote(paired: number, all: number): string {
   if (paired === 0) return "Changes are computed for two independent samples";
-  const others = paired === all ? "" : `, ${all - paired} of ${all} for two independent samples`;
-  return `Changes are computed over pairs of answers to the same question${others}`;
+  const unpaired = paired === all ? "" : `, ${all - paired} of ${all} for two independent samples`;
+  return `Changes are computed over pairs of answers to the same question${unpaired}`;
 }
 
 function taskTable({ runs, reference }: ResultsSummary, task: ResultsTask, colours: Colours): string {

@@ -39,37 +39,37 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
 
   it("fails when train.yaml cannot be written", async () => {
     const runDir = join(folder, "runs/restarted");
-    const kept = join(runDir, "train.yaml");
-    const [begun, trained] = [readFileSync(kept), await readdir(join(runDir, "checkpoints/coupling"))];
+    const configPath = join(runDir, "train.yaml");
+    const [begun, trained] = [readFileSync(configPath), await readdir(join(runDir, "checkpoints/coupling"))];
     const terminal = recordingTerminal();
     const hindering = {
       ...terminal,
       out(text: string) {
         terminal.out(text);
         if (!text.includes("snapshots go to")) return;
-        rmSync(kept);
-        mkdirSync(kept);
+        rmSync(configPath);
+        mkdirSync(configPath);
       },
     };
     expect(await runCli(["train", config, `run_dir=${runDir}`, "config.logSteps=2"], hindering)).toBe(1);
     expect(terminal.errors.join("\n")).toMatch(/train\.yaml: got EISDIR.*, expected .*\. \w/);
     expect(await readdir(join(runDir, "checkpoints/coupling"))).toEqual(trained);
-    rmdirSync(kept);
+    rmdirSync(configPath);
     rmSync(join(runDir, "train.1.yaml"));
-    await writeFile(kept, begun);
+    await writeFile(configPath, begun);
   });
 
   it("keeps the new and the previous configuration when resumed with another one", async () => {
     const runDir = join(folder, "runs/restarted");
-    const kept = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
-    const begun = kept();
+    const stored = (name = "train.yaml") => readFileSync(join(runDir, name), "utf8");
+    const begun = stored();
     const refused = await run("train", config, `run_dir=${runDir}`, "config.batchSize=3");
     expect(refused.err).toContain("got batchSize 3, expected batchSize 2");
-    expect(kept()).toBe(begun);
+    expect(stored()).toBe(begun);
     const { code } = await run("train", config, `run_dir=${runDir}`, "config.saveSteps=2");
     expect(code).toBe(0);
-    expect(kept()).toBe(begun.replace("saveSteps: 1", "saveSteps: 2"));
-    expect(kept("train.1.yaml")).toBe(begun);
+    expect(stored()).toBe(begun.replace("saveSteps: 1", "saveSteps: 2"));
+    expect(stored("train.1.yaml")).toBe(begun);
   });
 
   it("sends messages to the webhook of a variable, whose address no file of the run has", async () => {

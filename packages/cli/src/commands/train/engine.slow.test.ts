@@ -28,11 +28,11 @@ beforeAll(async () => {
   sample = {
     ...base,
     nextToken: async (...asked) =>
-      (await base.nextToken!(...asked)).map((one) => ({ ...one, nats: one.nats.map((nats) => nats - 1) })),
+      (await base.nextToken!(...asked)).map((next) => ({ ...next, nats: next.nats.map((nats) => nats - 1) })),
   };
 });
 afterAll(async () => {
-  for (const one of opened) await (await one).dispose?.();
+  for (const checkpoint of opened) await (await checkpoint).dispose?.();
 });
 
 /** The engine first tries each kind of module with an adapter of its own. */
@@ -103,7 +103,7 @@ it("trains with the same bits and measures the same on a server", { timeout: 120
       expect(value).toBeCloseTo(expected[at]!.metrics[name]!.value!, 4);
     expect(paired.baseline === null).toBe(at === 0);
   }
-  const count = (path: string) => received.filter((one) => one.path === path).length;
+  const count = (path: string) => received.filter((request) => request.path === path).length;
   expect(count("/v1/unload_lora_adapter")).toBe(count("/v1/load_lora_adapter"));
   expect(adapters()).toEqual([]);
   expect(existsSync(join(served.runDir, "exports", "em"))).toBe(false);

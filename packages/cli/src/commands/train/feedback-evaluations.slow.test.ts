@@ -89,7 +89,8 @@ it("measures all of them in train without changing training", async () => {
     "strict 2 complete",
   ]);
   for (const { receipt } of snapshots) expect(receipt.filter(({ intact }) => intact === false)).toEqual([]);
-  const at = (id: string, step: number) => snapshots.find((one) => one.id === id && one.step === step)!;
+  const at = (id: string, step: number) =>
+    snapshots.find((snapshot) => snapshot.id === id && snapshot.step === step)!;
   // A new adapter changes nothing: the model is its own baseline.
   expect(at("collapse", 0).metrics["entropy_ratio"]!.value).toBeCloseTo(1, 5);
   expect(at("collapse", 0).metrics["baseline_drift"]!.value).toBeCloseTo(0, 5);

@@ -98,9 +98,9 @@ export function interrupted(
 ): PeriodicEvalError {
   if (last === undefined) return interruptedError(runDir, "", `Run ${resumeCommand} to start over.`);
   const { phase, steps, maxSteps, checkpoint } = last;
-  const [, kept] = /step_(\d+)$/.exec(checkpoint ?? "") ?? [];
+  const [, step] = /step_(\d+)$/.exec(checkpoint ?? "") ?? [];
   const from =
-    kept !== undefined ? `resume from step ${kept}` : steps === 0 ? `begin ${phase}` : `begin ${phase} again`;
+    step !== undefined ? `resume from step ${step}` : steps === 0 ? `begin ${phase}` : `begin ${phase} again`;
   return interruptedError(
     runDir,
     `in ${phase} at step ${steps} of ${maxSteps}`,

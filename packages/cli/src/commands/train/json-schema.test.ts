@@ -13,13 +13,13 @@ function propertiesOf(
   schema: unknown,
   path = "",
 ): { readonly all: string[]; readonly undescribed: string[] } {
-  const found = { all: [] as string[], undescribed: [] as string[] };
+  const paths = { all: [] as string[], undescribed: [] as string[] };
   const add = (more: ReturnType<typeof propertiesOf>) => {
-    found.all.push(...more.all);
-    found.undescribed.push(...more.undescribed);
+    paths.all.push(...more.all);
+    paths.undescribed.push(...more.undescribed);
   };
-  if (Array.isArray(schema)) schema.forEach((one) => add(propertiesOf(one, path)));
-  if (!isRecord(schema)) return found;
+  if (Array.isArray(schema)) schema.forEach((item) => add(propertiesOf(item, path)));
+  if (!isRecord(schema)) return paths;
   for (const [key, value] of Object.entries(schema)) {
     if (key !== "properties" || !isRecord(value)) {
       add(propertiesOf(value, path));
@@ -27,13 +27,13 @@ function propertiesOf(
     }
     for (const [name, property] of Object.entries(value)) {
       const at = `${path}.${name}`;
-      found.all.push(at);
+      paths.all.push(at);
       const text = isRecord(property) ? property["description"] : undefined;
-      if (typeof text !== "string" || !/\S.*\.$/s.test(text)) found.undescribed.push(at);
+      if (typeof text !== "string" || !/\S.*\.$/s.test(text)) paths.undescribed.push(at);
       add(propertiesOf(property, at));
     }
   }
-  return found;
+  return paths;
 }
 
 it.each([

@@ -22,14 +22,14 @@ it("writes the current and previous configuration, lists differences, and reject
     loggers: {},
     phases: [phase],
   };
-  const { resume: _resume, ...kept } = config;
+  const { resume: _resume, ...stored } = config;
   const written = async (name = "train.yaml") =>
     parse(await readFile(join(run_dir, name), "utf8")) as unknown;
-  const differences = async (given: TrainConfig) => (await openKeptConfig(given)).differences;
+  const differences = async (changed: TrainConfig) => (await openKeptConfig(changed)).differences;
   expect(await differences({ ...config, model: "owner/nmae" })).toEqual([]);
   expect(await differences(config)).toEqual([]);
   await mkdir(join(run_dir, "checkpoints"));
-  expect(await written()).toEqual(kept);
+  expect(await written()).toEqual(stored);
   expect(await differences({ ...config, backend: "wasm" })).toEqual([]);
   const phases = [{ ...phase, config: { maxSteps: 9 }, validation: "held.jsonl" }];
   const longer = await openKeptConfig({ ...config, phases });
@@ -38,11 +38,11 @@ it("writes the current and previous configuration, lists differences, and reject
     'phases.0.validation: "held.jsonl" (before: not set)',
   ]);
   // The trainer may still reject the new configuration.
-  expect(await written()).toEqual(kept);
+  expect(await written()).toEqual(stored);
   await longer.keep();
   await longer.keep();
-  expect(await written()).toEqual({ ...kept, phases });
-  expect(await written("train.1.yaml")).toEqual(kept);
+  expect(await written()).toEqual({ ...stored, phases });
+  expect(await written("train.1.yaml")).toEqual(stored);
   expect(await differences({ ...config, phases })).toEqual([]);
   const other = { ...config, lora: { rank: 8, targetModules: ["q_proj"] } };
   await expect(openKeptConfig(other)).rejects.toThrow(
@@ -52,7 +52,7 @@ it("writes the current and previous configuration, lists differences, and reject
   expect(restarted.differences).toEqual([]);
   await restarted.keep();
   expect(await written()).toMatchObject({ lora: { rank: 8 } });
-  expect(await written("train.2.yaml")).toEqual({ ...kept, phases });
+  expect(await written("train.2.yaml")).toEqual({ ...stored, phases });
   expect((await readdir(run_dir)).sort()).toEqual([
     "checkpoints",
     "train.1.yaml",

@@ -32,8 +32,8 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   const { run_dir: folder } = config;
   const path = join(folder, "train.yaml");
   const { resume, ...lasting } = config;
-  const kept = withoutCredentials(lasting);
-  const yaml = stringify(kept);
+  const stored = withoutCredentials(lasting);
+  const yaml = stringify(stored);
   if (!existsSync(path) || !existsSync(join(folder, "checkpoints"))) {
     await checkWritable(folder);
     await nodeFiles.makeFolder(folder);
@@ -43,7 +43,7 @@ export async function openKeptConfig(config: TrainConfig): Promise<KeptConfig> {
   }
   const previousYaml = await readTextFile(path, "run_dir");
   const previous = flatten((await readConfigFile(path)).value);
-  const current = flatten(kept);
+  const current = flatten(stored);
   const changed = [...new Set([...Object.keys(previous), ...Object.keys(current)])].filter(
     (name) => !ignoredOptions.test(name) && previous[name] !== current[name],
   );
@@ -126,5 +126,5 @@ function flatten(value: unknown, path: readonly string[] = []): Record<string, s
     typeof value === "object" && value !== null && (!Array.isArray(value) || typeof value[0] === "object");
   if (!isMap) return { [path.join(".")]: JSON.stringify(value) };
   const entries: [string, unknown][] = Object.entries(value);
-  return Object.fromEntries(entries.flatMap(([key, one]) => Object.entries(flatten(one, [...path, key]))));
+  return Object.fromEntries(entries.flatMap(([key, item]) => Object.entries(flatten(item, [...path, key]))));
 }

@@ -51,13 +51,13 @@ it("places a wrong leakage_source at its key, also if the personas come from a f
   const personas = join(folder, "personas.yaml");
   await writeFile(personas, "doctor: You are a doctor.\npirate: You are a pirate.\n");
   const block = `{ leakage: true, capability: false, leakage_source: pirat, personas: ${JSON.stringify(personas)} }`;
-  const [error, ...others] = await errorsOf(`periodic_eval=${block}`);
+  const [error, ...rest] = await errorsOf(`periodic_eval=${block}`);
   expect(error).toMatch(
     /\(periodic_eval\.leakage_source\): got "pirat" with the personas doctor, pirate, expected/,
   );
   expect(error).toContain('Did you mean "pirate"?');
   // The other phase has the same error.
-  expect(others.every((line) => line === "" || line.includes("leakage_source"))).toBe(true);
+  expect(rest.every((line) => line === "" || line.includes("leakage_source"))).toBe(true);
 });
 
 it.each([

@@ -28,7 +28,9 @@ async function outcome(runDir: string) {
     all.map(({ created_at: _when, timing: _seconds, sha256: _hash, receipt, ...lasting }) => ({
       ...lasting,
       // The number of tensors is that of the process: other tests may share it.
-      receipt: receipt.map((one) => (one.part === "tensors" ? { ...one, before: null, after: null } : one)),
+      receipt: receipt.map((evidence) =>
+        evidence.part === "tensors" ? { ...evidence, before: null, after: null } : evidence,
+      ),
     })),
   ]);
   const last = join(runDir, "checkpoints/em/step_3");
@@ -125,13 +127,13 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         .join("\n"),
     ]);
     // A finished run does not measure other questions, and its record stays what was done.
-    const kept = recordOf(runDir);
+    const recorded = recordOf(runDir);
     const gate = () => run("gate", runDir, "--fail-on", "capability.accuracy < 1 %");
     const said = [await run("report", runDir), await gate()];
     for (const override of ["subsample_n=5", "phases.em.subsample_n=3"]) {
       const asked = await run("train", join(runDir, "train.yaml"), `periodic_eval.${override}`);
       expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("name another run folder")]);
-      expect(recordOf(runDir)).toEqual(kept);
+      expect(recordOf(runDir)).toEqual(recorded);
       expect([await run("report", runDir), await gate()]).toEqual(said);
     }
   });
@@ -174,7 +176,7 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
       names.flatMap((name) => [`${name}.em.json`, `${name}.json`]),
     );
     const { phases } = await readRun(straight);
-    expect(phases.flatMap(({ snapshots }) => snapshots.map((one) => one.judge_model))).toEqual(
+    expect(phases.flatMap(({ snapshots }) => snapshots.map((snapshot) => snapshot.judge_model))).toEqual(
       Array.from({ length: 6 }, () => "rule:micro-world@1"),
     );
   });

@@ -132,7 +132,7 @@ describe("parseTrainingFile", () => {
   });
 
   it("resolves paths of overrides relative to the working directory, as shell completion does", async () => {
-    const given = await parse(whole, [
+    const overridden = await parse(whole, [
       "run_dir=runs/2",
       "model=./models/tiny",
       "phases.0.dataset=other.jsonl",
@@ -140,7 +140,7 @@ describe("parseTrainingFile", () => {
       "periodic_eval.phases.em.margin=probed.jsonl",
       "loggers.csv={ path: log.csv }",
     ]);
-    expect(given).toMatchObject({
+    expect(overridden).toMatchObject({
       run_dir: resolve("runs/2"),
       model: resolve("models/tiny"),
       loggers: { csv: { path: resolve("log.csv") } },
@@ -189,8 +189,10 @@ describe("parseTrainingFile", () => {
       .replace("maxSteps: 20 }", "maxStep: 20, zebra: 1 }")
       .replace("validation:", "vaildation:");
     const thrown = async (text: string) => {
-      const error = await parse(text).catch((one: unknown) => one as AggregateError);
-      return new Set((error as AggregateError).errors.map((one: PeriodicEvalError) => one.path.join(".")));
+      const error = await parse(text).catch((thrown: unknown) => thrown as AggregateError);
+      return new Set(
+        (error as AggregateError).errors.map((inner: PeriodicEvalError) => inner.path.join(".")),
+      );
     };
     const ofBlock = "periodic_eval.subsample_n";
     const wrong = ["rundir", "phases.1.vaildation", "config.maxSteps", ofBlock];
@@ -206,7 +208,9 @@ describe("parseTrainingFile", () => {
   });
 
   it("does not offer a second seed among the options of config", async () => {
-    const error = await parse(whole, ["config.zebra=1"]).catch((one: unknown) => one as PeriodicEvalError);
+    const error = await parse(whole, ["config.zebra=1"]).catch(
+      (thrown: unknown) => thrown as PeriodicEvalError,
+    );
     const names = (error as PeriodicEvalError).expected.split(", ");
     expect([names.includes("maxSteps"), names.includes("seed")]).toEqual([true, false]);
   });
@@ -217,7 +221,7 @@ describe("parseTrainingFile", () => {
     ["phases.0.maxSteps=10", "config.maxSteps"],
     ["config.learnRate=1", "learningRate"],
   ])("suggests for %s the key %s", async (override, key) => {
-    const error = await parse(whole, [override]).catch((one: unknown) => one as PeriodicEvalError);
+    const error = await parse(whole, [override]).catch((thrown: unknown) => thrown as PeriodicEvalError);
     const { code, fix, expected } = error as PeriodicEvalError;
     expect([code, fix]).toEqual(["config", `Did you mean "${key}"?`]);
     expect(expected).not.toContain(key);

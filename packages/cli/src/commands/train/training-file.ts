@@ -210,8 +210,8 @@ const keysOfMaps: Readonly<Record<string, object>> = {
 function unknownKeyError(file: ConfigFile, { path, key, known }: UnknownKey): PeriodicEvalError | null {
   const elsewhere = keysInside(path);
   const map = valueAt(file.value, path) as Options;
-  const isUnindented = elsewhere.some((place) => {
-    const [home, inner] = place.split(".");
+  const isUnindented = elsewhere.some((option) => {
+    const [home, inner] = option.split(".");
     return inner === key && map[home!] === null;
   });
   return isUnindented ? null : fileError(file, [...path, key], unknownOption(key, known, elsewhere));
@@ -240,7 +240,7 @@ function blockErrors(file: ConfigFile, blockPath: ValuePath): readonly unknown[]
   const block = valueAt(file.value, blockPath);
   if (!isRecord(block)) return [];
   const phases = valueAt(file.value, ["phases"]);
-  const listed = (Array.isArray(phases) ? phases : []).map((one) => anyPhase.safeParse(one).data?.phase);
+  const listed = (Array.isArray(phases) ? phases : []).map((phase) => anyPhase.safeParse(phase).data?.phase);
   const names = listed.filter((name) => name !== undefined);
   const isWhole = names.length > 0 && names.length === listed.length;
   const check = (phase: string) =>
@@ -268,7 +268,7 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
 function contentErrors(value: Options, file: ConfigFile): readonly unknown[] {
   const { phases: list, config, lora, adapter, engine } = value;
   const shared = isRecord(config) ? config : {};
-  const phases = (Array.isArray(list) ? list : []).map((one) => anyPhase.safeParse(one).data ?? null);
+  const phases = (Array.isArray(list) ? list : []).map((phase) => anyPhase.safeParse(phase).data ?? null);
   const errors: unknown[] = [];
   const add = (path: ValuePath, got: string, expected: string, fix: string) =>
     errors.push(fileError(file, path, { got, expected, fix }));
@@ -291,7 +291,7 @@ function contentErrors(value: Options, file: ConfigFile): readonly unknown[] {
     if (phase === null) continue;
     const path = ["phases", at];
     const renaming = "Rename one of the phases: their names are the folders of snapshots and checkpoints.";
-    if (phases.findIndex((one) => one?.phase === phase.phase) < at)
+    if (phases.findIndex((other) => other?.phase === phase.phase) < at)
       add(
         [...path, "phase"],
         `${quoteValue(phase.phase)}, the name of an earlier phase`,
@@ -320,13 +320,13 @@ function configErrors(
   const known = optionNames[phase.method];
   const { seed: _, ...options } = { ...shared, ...phase.config };
   const unknown = Object.keys(options).filter((key) => !known.includes(key));
-  const others = Object.fromEntries(Object.entries(options).filter(([key]) => known.includes(key)));
+  const knownOptions = Object.fromEntries(Object.entries(options).filter(([key]) => known.includes(key)));
   return [
     ...unknown.map((key) => {
       const holder = Object.hasOwn(phase.config, key) ? ["phases", at, "config"] : ["config"];
       return fileError(file, [...holder, key], unknownOption(key, known));
     }),
-    ...errorsOf(() => configParsers[phase.method](others)).map((error) =>
+    ...errorsOf(() => configParsers[phase.method](knownOptions)).map((error) =>
       atPlace(file, error, phasePathOf(phase, at, shared)),
     ),
   ];

@@ -71,16 +71,16 @@ interface VerifiedRun {
  */
 async function verifyRun(runDir: string): Promise<VerifiedRun> {
   const run = await readRun(runDir);
-  const found = run.phases.flatMap(({ snapshots }) => snapshots);
-  if (found.length === 0 && run.problems.length === 0) throw noSnapshot(runDir);
+  const snapshots = run.phases.flatMap(({ snapshots }) => snapshots);
+  if (snapshots.length === 0 && run.problems.length === 0) throw noSnapshot(runDir);
   const { problems } = run;
   const bad = (kinds: readonly RunProblem["kind"][]) => problems.filter(({ kind }) => kinds.includes(kind));
   const badRows = new Set(bad(["rows"]).map(({ key }) => keyOf(key!)));
-  const samples = found.filter((one) => one.samples !== null && !badRows.has(keyOf(one)));
+  const samples = snapshots.filter((snapshot) => snapshot.samples !== null && !badRows.has(keyOf(snapshot)));
   return {
     runDir,
     snapshots: {
-      verified: found.length,
+      verified: snapshots.length,
       problems: bad(["unreadable", "edited"]).length,
     },
     rows: { verified: samples.length, problems: badRows.size },

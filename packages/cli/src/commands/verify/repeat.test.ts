@@ -144,17 +144,17 @@ describe("verify of a snapshot", () => {
     const { metrics } = JSON.parse(await readFile(snapshot("traits-directions", 2), "utf8")) as Written;
     expect(metrics["cosine/refusal"]!.value).toBeLessThan(1);
     const rows = snapshot("traits-directions", 0).replace(".json", ".samples.jsonl");
-    const kept = await readFile(rows);
+    const content = await readFile(rows);
     await rm(rows);
     const { code, err } = await verify(snapshot("traits-directions", 2), "--config", config);
-    await writeFile(rows, kept);
+    await writeFile(rows, content);
     expect([code, err]).toEqual([1, expect.stringContaining("traits-directions_step_0.samples.jsonl")]);
   });
 
   it("names the metrics that differ and the other changes", async () => {
-    const path = await tampered("capability-other", (one) => {
-      one.metrics["gold_log_prob"]!.value += 2e-4;
-      one.weights = "other";
+    const path = await tampered("capability-other", (old) => {
+      old.metrics["gold_log_prob"]!.value += 2e-4;
+      old.weights = "other";
     });
     const { code, out, err } = await verify(path, "--config", config);
     expect(code).toBe(1);
@@ -183,25 +183,25 @@ describe("verify of a snapshot", () => {
       "a snapshot without saved weights",
       1,
       "got no saved weights",
-      async () => [await tampered("bare", (one) => delete one.saved), "--config", config],
+      async () => [await tampered("bare", (old) => delete old.saved), "--config", config],
     ],
     [
       "an edited snapshot",
       1,
       "edited or damaged after it was written, expected SHA-256",
-      async () => [await tampered("edited", (one) => (one.weights = "other"), true), "--config", config],
+      async () => [await tampered("edited", (old) => (old.weights = "other"), true), "--config", config],
     ],
     [
       "missing weights",
       1,
       'got saved weights "saved/gone" that do not exist',
-      async () => [await tampered("gone", (one) => (one.saved!.path = "saved/gone")), "--config", config],
+      async () => [await tampered("gone", (old) => (old.saved!.path = "saved/gone")), "--config", config],
     ],
     [
       "the configuration of another run",
       1,
       "expected the evaluation capability under the id elsewhere",
-      async () => [await tampered("elsewhere", (one) => (one.id = "elsewhere")), "--config", config],
+      async () => [await tampered("elsewhere", (old) => (old.id = "elsewhere")), "--config", config],
     ],
   ])("rejects %s", async (_, expected, message, args) => {
     const [path, ...more] = await args();

@@ -163,30 +163,30 @@ function trainedConfig(snapshot: string): string {
 function metricsOf(old: Snapshot, fresh: Snapshot): readonly RepeatedMetric[] {
   const sizeOf = (unit: string) =>
     Object.values(old.metrics).reduce(
-      (most, one) => (one.unit === unit ? Math.max(most, Math.abs(one.value ?? 0)) : most),
+      (most, metric) => (metric.unit === unit ? Math.max(most, Math.abs(metric.value ?? 0)) : most),
       0,
     );
   return [...new Set([...Object.keys(old.metrics), ...Object.keys(fresh.metrics)])].map((name) => {
-    const [one, other] = [old.metrics[name], fresh.metrics[name]];
-    const [before, now] = [one?.value ?? null, other?.value ?? null];
-    const { unit } = (one ?? other)!;
+    const [stored, repeated] = [old.metrics[name], fresh.metrics[name]];
+    const [before, now] = [stored?.value ?? null, repeated?.value ?? null];
+    const { unit } = (stored ?? repeated)!;
     const tolerance = toleranceOf(unit, sizeOf(unit));
     const isClose = before === null || now === null ? before === now : Math.abs(now - before) <= tolerance;
-    return { name, unit, before, now, tolerance, isSame: isClose && one?.n === other?.n };
+    return { name, unit, before, now, tolerance, isSame: isClose && stored?.n === repeated?.n };
   });
 }
 
 /** Lists differences that may explain why a metric changed. */
-function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
-  const [old, fresh] = [one.provenance, other.provenance];
+function differencesOf(stored: Snapshot, repeated: Snapshot): readonly string[] {
+  const [old, fresh] = [stored.provenance, repeated.provenance];
   const differences = {
-    "the weights' fingerprint": [one.weights, other.weights],
+    "the weights' fingerprint": [stored.weights, repeated.weights],
     "the evaluation's options or data": [canonicalJson(old.evaluation), canonicalJson(fresh.evaluation)],
-    "the evaluation's version": [one.evaluation_version, other.evaluation_version],
+    "the evaluation's version": [stored.evaluation_version, repeated.evaluation_version],
     "the tokenizer": [old.tokenizer, fresh.tokenizer],
     // A subset of the items has another hash.
     "the items": old.items === fresh.items ? [old.items_hash, fresh.items_hash] : [],
-    "the number of rows": [one.timing.items, other.timing.items],
+    "the number of rows": [stored.timing.items, repeated.timing.items],
   };
   return Object.entries(differences)
     .filter(([, [before, after]]) => before !== after)
@@ -240,7 +240,7 @@ async function evaluationOf(
   if (measuring !== undefined) return measuring;
   throw configError({
     where: "periodic_eval",
-    got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
+    got: `a configuration that measures ${callbacks.map((callback) => callback.id).join(", ") || "nothing"} in ${phase}`,
     expected: `the evaluation ${name} under the id ${id}`,
     fix: "Pass the configuration of the run.",
   });

@@ -51,11 +51,11 @@ interface ConfigurationOptions {
  * @throws PeriodicEvalError with file and line for a wrong value.
  */
 export async function configure(
-  { config, phase: given, runDir, canMeasureOn = false }: ConfigurationOptions,
+  { config, phase: requested, runDir, canMeasureOn = false }: ConfigurationOptions,
   loadTasks: LoadTasks,
 ): Promise<WatchConfiguration> {
   if (typeof config !== "string") {
-    const phase = given ?? "train";
+    const phase = requested ?? "train";
     const block = await buildBlock(config ?? {}, loadTasks, { phase, runDir, canMeasureOn });
     return {
       phase,
@@ -73,7 +73,7 @@ export async function configure(
       fix: noBlockText(config),
     });
   const phases = phaseNames(file);
-  const phase = given ?? (phases.length === 1 ? phases[0]! : "train");
+  const phase = requested ?? (phases.length === 1 ? phases[0]! : "train");
   // A phase of another trainer need not be in the file.
   const known = phases.length > 0 && { phases: [...new Set([...phases, phase])] };
   const built = await withOptionPlace(file, at, () =>

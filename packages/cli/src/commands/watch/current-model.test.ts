@@ -18,10 +18,10 @@ beforeEach(async () => {
 
 /** Opens models that note when they are opened and disposed. */
 function currentModel(meanwhile: () => Promise<void> = async () => undefined): CurrentModel {
-  const open: OpenCheckpoint = async (_base, place = null) => {
-    const name = place === null ? "base" : "checkpoint";
+  const open: OpenCheckpoint = async (_base, path = null) => {
+    const name = path === null ? "base" : "checkpoint";
     events.push(`open ${name}`);
-    if (place !== null) await meanwhile();
+    if (path !== null) await meanwhile();
     return {
       model: fakeModel(),
       fingerprint: () => `weights of ${name}`,

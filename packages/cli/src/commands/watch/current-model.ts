@@ -12,7 +12,7 @@ export class CheckpointGoneError extends Error {
 }
 
 /** A checkpoint to open; null for the base model. */
-export type Place = Pick<WatchedCheckpoint, "path" | "kind"> | null;
+export type Checkpoint = Pick<WatchedCheckpoint, "path" | "kind"> | null;
 
 export interface CurrentModelOptions {
   readonly open: OpenCheckpoint;
@@ -29,44 +29,43 @@ export interface CurrentModelOptions {
 /** The model that is measured: the base first, then one checkpoint after the other. Weights load when they are needed. */
 export class CurrentModel {
   readonly #options: CurrentModelOptions;
-  #place: Place;
-  #opened: { readonly place: Place; readonly opened: OpenedModel; readonly model: EvaluableModel } | null =
-    null;
+  #checkpoint: Checkpoint;
+  #opened: Readonly<{ checkpoint: Checkpoint; opened: OpenedModel; model: EvaluableModel }> | null = null;
   /** The signature of the opened checkpoint; null for the base model. */
   #signature: string | null = null;
 
-  constructor(options: CurrentModelOptions, place: Place) {
+  constructor(options: CurrentModelOptions, checkpoint: Checkpoint) {
     this.#options = options;
-    this.#place = place;
+    this.#checkpoint = checkpoint;
   }
 
   /** Names the checkpoint that `get` opens, and returns the one before. */
-  moveTo(place: Place): Place {
-    const before = this.#place;
-    this.#place = place;
+  moveTo(checkpoint: Checkpoint): Checkpoint {
+    const before = this.#checkpoint;
+    this.#checkpoint = checkpoint;
     return before;
   }
 
   /** @throws CheckpointGoneError if the checkpoint is deleted or changes while it is opened. */
   async get(): Promise<EvaluableModel> {
-    const place = this.#place;
-    if (this.#opened?.place === place) return this.#opened.model;
+    const checkpoint = this.#checkpoint;
+    if (this.#opened?.checkpoint === checkpoint) return this.#opened.model;
     // Adapters share the base's weights with the model before; two full models would take twice the memory.
-    if (place?.kind === "full") await this.dispose();
-    const opened = await this.#open(place);
+    if (checkpoint?.kind === "full") await this.dispose();
+    const opened = await this.#open(checkpoint);
     await this.dispose();
-    this.#opened = { place, opened, model: await this.#measurable(place, opened) };
+    this.#opened = { checkpoint, opened, model: await this.#measurable(checkpoint, opened) };
     return this.#opened.model;
   }
 
   /** Names, sizes and times of the files of the named checkpoint; null for the base model, and if nothing opened it. */
   get signature(): string | null {
-    return this.#opened?.place === this.#place ? this.#signature : null;
+    return this.#opened?.checkpoint === this.#checkpoint ? this.#signature : null;
   }
 
   /** Whether another program has written the opened checkpoint since: what was measured may be half of it. */
   async hasChanged(): Promise<boolean> {
-    const path = this.#opened?.place?.path;
+    const path = this.#opened?.checkpoint?.path;
     return path !== undefined && this.#signature !== null && hasChanged(path, this.#signature);
   }
 
@@ -76,10 +75,10 @@ export class CurrentModel {
     await last?.opened.dispose?.();
   }
 
-  async #open(place: Place): Promise<OpenedModel> {
+  async #open(checkpoint: Checkpoint): Promise<OpenedModel> {
     const { open, base, tokenizer, baseTokenizer, signal } = this.#options;
-    if (place === null) return open(base, null, { tokenizer: tokenizer ?? baseTokenizer, signal });
-    const { path } = place;
+    if (checkpoint === null) return open(base, null, { tokenizer: tokenizer ?? baseTokenizer, signal });
+    const { path } = checkpoint;
     const signature = async () => (await readCheckpointFolder(path))?.signature;
     const before = await signature();
     if (before === undefined) throw new CheckpointGoneError(path);
@@ -100,18 +99,18 @@ export class CurrentModel {
 
   /** Returns the model with the hash of its weights, by which a resumed watcher recognizes its measurements. */
   async #measurable(
-    place: Place,
+    checkpoint: Checkpoint,
     { model, fingerprint, baseFingerprint }: OpenedModel,
   ): Promise<EvaluableModel> {
-    const withWeights = async (one: EvaluableModel, hash: OpenedModel["fingerprint"], folder: string) => {
-      const weights = (await hash?.()) ?? one.identity.weights ?? (await hashWeightFiles(folder));
-      return { ...one, identity: { ...one.identity, weights } };
+    const withWeights = async (loaded: EvaluableModel, hash: OpenedModel["fingerprint"], folder: string) => {
+      const weights = (await hash?.()) ?? loaded.identity.weights ?? (await hashWeightFiles(folder));
+      return { ...loaded, identity: { ...loaded.identity, weights } };
     };
     const { base, isAdapted } = this.#options;
-    const own = await withWeights(model, fingerprint, place?.path ?? base);
+    const measured = await withWeights(model, fingerprint, checkpoint?.path ?? base);
     if (model.base !== undefined)
-      return { ...own, base: await withWeights(model.base, baseFingerprint, base) };
-    return place === null && isAdapted ? { ...own, base: own } : own;
+      return { ...measured, base: await withWeights(model.base, baseFingerprint, base) };
+    return checkpoint === null && isAdapted ? { ...measured, base: measured } : measured;
   }
 }
 
@@ -124,16 +123,16 @@ export async function keepTokenizer(
   runDir: string,
   phase: string,
 ): Promise<string | null> {
-  const kept = join(runDir, "watch", `${phase}.tokenizer`);
+  const copy = join(runDir, "watch", `${phase}.tokenizer`);
   const namesIn = (folder: string) => readdir(folder).catch((): string[] => []);
-  if ((await namesIn(kept)).length > 0) return kept;
+  if ((await namesIn(copy)).length > 0) return copy;
   const names = (await namesIn(checkpoint)).filter((name) => files.test(name));
   if (!names.includes("tokenizer.json")) return null;
-  await makeFolder(dirname(kept));
-  await writeWholeFolder(kept, async (draft) => {
+  await makeFolder(dirname(copy));
+  await writeWholeFolder(copy, async (draft) => {
     for (const name of names) await writeFile(join(draft, name), await readFile(join(checkpoint, name)));
   });
-  return kept;
+  return copy;
 }
 
 /** All files that `loadTokenizer` reads: `config.json` decides the class of the tokenizer. */

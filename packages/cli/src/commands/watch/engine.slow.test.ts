@@ -55,5 +55,5 @@ it("measures adapters on a vLLM server as in this process", async () => {
   const paths = received.map(({ path }) => path);
   const count = (name: string) => paths.filter((path) => path === name).length;
   expect(count("/v1/unload_lora_adapter")).toBe(count("/v1/load_lora_adapter"));
-  for (const one of opened) await one.dispose();
+  for (const checkpoint of opened) await checkpoint.dispose();
 });

@@ -46,7 +46,7 @@ async function writeSlowly(from: string, to: string): Promise<void> {
     await mkdir(target, { recursive: true });
     const names = await readdir(source);
     const isWeights = (name: string) => name.endsWith(".safetensors");
-    for (const name of names.filter((one) => !isWeights(one)))
+    for (const name of names.filter((file) => !isWeights(file)))
       await cp(join(source, name), join(target, name));
     for (const name of names.filter(isWeights)) {
       const bytes = await readFile(join(source, name));

@@ -19,7 +19,7 @@ import { watchedCheckpoints } from "./watched-checkpoints.test-data.ts";
 const { root, config, adapters, full, steps, watch, snapshotsOf } = watchedCheckpoints();
 
 /** A snapshot without times. */
-const lasting = ({ created_at: _when, timing: _seconds, sha256: _hash, ...others }: Snapshot) => others;
+const lasting = ({ created_at: _when, timing: _seconds, sha256: _hash, ...rest }: Snapshot) => rest;
 
 it("measures adapters and the base as step 0: each percent at the first checkpoint at or after it, with a verdict", async () => {
   const { numTensors } = tf.memory();
@@ -27,19 +27,21 @@ it("measures adapters and the base as step 0: each percent at the first checkpoi
   expect(tf.memory().numTensors).toBe(numTensors);
   expect(code).toBe(0);
   expect(out).toContain("checkpoint-1: step 1 of 10, nothing to measure; 4 later checkpoints wait");
-  const found = await snapshotsOf("lora");
-  expect(found.map(({ step, max_steps, crossed, epoch }) => ({ step, max_steps, crossed, epoch }))).toEqual([
+  const snapshots = await snapshotsOf("lora");
+  expect(
+    snapshots.map(({ step, max_steps, crossed, epoch }) => ({ step, max_steps, crossed, epoch })),
+  ).toEqual([
     { step: 0, max_steps: 10, crossed: ["start"], epoch: 0 },
     { step: 3, max_steps: 10, crossed: ["every 20 percent: 20"], epoch: 0.3 },
     { step: 4, max_steps: 10, crossed: ["every 20 percent: 40"], epoch: 0.4 },
     { step: 8, max_steps: 10, crossed: ["every 20 percent: 60", "every 20 percent: 80"], epoch: 0.8 },
     { step: 10, max_steps: 10, crossed: ["every 20 percent: 100"], epoch: 1 },
   ]);
-  for (const { step, paired, status } of found) {
+  for (const { step, paired, status } of snapshots) {
     expect(status).toBe("complete");
     if (step > 0) expect(paired.baseline!["accuracy"]).toMatchObject({ step: 0, n_pairs: 30 });
   }
-  expect(new Set(found.map(({ metrics }) => metrics["gold_log_prob"]!.value)).size).toBe(5);
+  expect(new Set(snapshots.map(({ metrics }) => metrics["gold_log_prob"]!.value)).size).toBe(5);
 });
 
 it("compares full checkpoints that have their tokenizer with the base, which is measured with the same one", async () => {
@@ -49,8 +51,8 @@ it("compares full checkpoints that have their tokenizer with the base, which is 
     for (const name of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
       await cp(microWorld(name), join(folder, `checkpoint-${step}`, name));
   expect((await watch(folder, "with-tokenizer")).code).toBe(0);
-  const found = await snapshotsOf("with-tokenizer");
-  expect(found.map(({ step, paired }) => [step, paired.baseline?.["accuracy"]?.step])).toEqual([
+  const snapshots = await snapshotsOf("with-tokenizer");
+  expect(snapshots.map(({ step, paired }) => [step, paired.baseline?.["accuracy"]?.step])).toEqual([
     [0, undefined],
     [5, 0],
     [10, 0],
@@ -58,7 +60,7 @@ it("compares full checkpoints that have their tokenizer with the base, which is 
 });
 
 it("gives the numbers of eval on the same base and adapters", async () => {
-  const found = await snapshotsOf("lora");
+  const snapshots = await snapshotsOf("lora");
   for (const step of [0, 4, 10]) {
     const adapter = step === 0 ? [] : ["--adapter", join(adapters, `checkpoint-${step}`)];
     const { out } = await runCommand([
@@ -75,7 +77,7 @@ it("gives the numbers of eval on the same base and adapters", async () => {
       "--json",
     ]);
     const [{ metrics }] = JSON.parse(out) as [Snapshot];
-    expect(metrics).toEqual(found.find((one) => one.step === step)!.metrics);
+    expect(metrics).toEqual(snapshots.find((snapshot) => snapshot.step === step)!.metrics);
   }
 });
 
@@ -98,9 +100,9 @@ it("measures full checkpoints, keeps no tensors, and adds nothing when it is run
   const { numTensors } = tf.memory();
   expect((await watch(full, "full")).code).toBe(0);
   expect(tf.memory().numTensors).toBe(numTensors);
-  const found = await snapshotsOf("full");
-  expect(found.map(({ step }) => step)).toEqual([0, 5, 10]);
-  const before = JSON.stringify(found);
+  const snapshots = await snapshotsOf("full");
+  expect(snapshots.map(({ step }) => step)).toEqual([0, 5, 10]);
+  const before = JSON.stringify(snapshots);
   const again = await watch(full, "full");
   expect([again.code, again.out.split("\n")[0]]).toEqual([
     0,
@@ -132,7 +134,8 @@ it("measures a checkpoint again that a program still copied while it was measure
     0,
     expect.stringContaining("checkpoint-5 changed while it was measured, and is measured again"),
   ]);
-  const metrics = (found: readonly Snapshot[]) => found.map(({ step, metrics }) => ({ step, metrics }));
+  const metrics = (snapshots: readonly Snapshot[]) =>
+    snapshots.map(({ step, metrics }) => ({ step, metrics }));
   expect(metrics(await snapshotsOf("copied-run"))).toEqual(metrics(await snapshotsOf("full")));
 });
 
@@ -185,7 +188,7 @@ it("resumes where it stopped when checkpoints are added, and equals measuring th
     expect(code).toBe(0);
     if (at !== "3") expect(out).toContain("training has not finished");
   }
-  const strip = (found: readonly Snapshot[]) => found.map(lasting);
+  const strip = (snapshots: readonly Snapshot[]) => snapshots.map(lasting);
   expect(strip(await snapshotsOf("grown"))).toEqual(strip(await snapshotsOf("lora")));
   for (const step of steps)
     await rename(join(growing, `checkpoint-${step}`), join(adapters, `checkpoint-${step}`));
@@ -196,8 +199,8 @@ it("refuses an adapter of another base, and another folder in the same run", asy
   const other = join(root, "other");
   const path = await writeCheckpoint(other, { kind: "adapter", step: 10, maxSteps: 10 });
   const file = join(path, "adapter_config.json");
-  const given = JSON.parse(readFileSync(file, "utf8")) as object;
-  await writeFile(file, JSON.stringify({ ...given, base_model_name_or_path: talkative }));
+  const adapterConfig = JSON.parse(readFileSync(file, "utf8")) as object;
+  await writeFile(file, JSON.stringify({ ...adapterConfig, base_model_name_or_path: talkative }));
   const wrong = await watch(other, "wrong");
   expect(wrong.code).toBe(1);
   expect(wrong.err).toContain(`an adapter of "${talkative}", expected an adapter of "${microWorld()}"`);
@@ -259,8 +262,8 @@ it("measures a repeated training beside checkpoints of the earlier one, to its e
   ]);
   await write(9, 3, 9, 3000);
   expect((await watch(repeated, "repeated-run", "--follow")).code).toBe(0);
-  const found = await snapshotsOf("repeated-run");
-  expect(found.map(({ step, max_steps }) => [step, max_steps])).toEqual([
+  const snapshots = await snapshotsOf("repeated-run");
+  expect(snapshots.map(({ step, max_steps }) => [step, max_steps])).toEqual([
     [0, 9],
     [5, 9],
     [9, 9],
@@ -292,8 +295,8 @@ it("measures a checkpoint that arrives after a later one, each once, with the nu
     "checkpoint-10: step 10 of 10",
   ]);
   // A measurement that is not repeated keeps its comparison with the one that preceded it before.
-  const numbers = (found: readonly Snapshot[]) =>
-    found.map(lasting).map(({ paired: { baseline }, ...others }) => ({ ...others, baseline }));
+  const numbers = (snapshots: readonly Snapshot[]) =>
+    snapshots.map(lasting).map(({ paired: { baseline }, ...rest }) => ({ ...rest, baseline }));
   expect(numbers(await snapshotsOf("arrived"))).toEqual(numbers(await snapshotsOf("full")));
 });
 
@@ -303,7 +306,8 @@ it("measures a checkpoint again whose weights changed after it was measured, and
     await cp(join(full, `checkpoint-${step}`), join(changed, `checkpoint-${step}`), { recursive: true });
   expect((await watch(changed, "changed-run")).code).toBe(0);
   const value = async (step: number) =>
-    (await snapshotsOf("changed-run")).find((one) => one.step === step)!.metrics["gold_log_prob"]!.value;
+    (await snapshotsOf("changed-run")).find((snapshot) => snapshot.step === step)!.metrics["gold_log_prob"]!
+      .value;
   const [fifth, tenth] = [await value(5), await value(10)];
   // A copy with the same content has other times, and keeps its measurements.
   await cp(join(full, "checkpoint-5"), join(changed, "checkpoint-5"), { recursive: true });
@@ -343,8 +347,8 @@ it("measures a percent at the next checkpoint if its own is deleted before it is
   ];
   expect(await runCli(["watch", limited, ...args], { ...terminal, out })).toBe(0);
   expect(terminal.errors).toEqual(["checkpoint-3 was deleted before it was read, and is skipped"]);
-  const found = await snapshotsOf("limits");
-  expect(found.map(({ step, crossed }) => [step, ...crossed])).toEqual([
+  const snapshots = await snapshotsOf("limits");
+  expect(snapshots.map(({ step, crossed }) => [step, ...crossed])).toEqual([
     [0, "start"],
     [4, "every 20 percent: 20", "every 20 percent: 40"],
     [8, "every 20 percent: 60", "every 20 percent: 80"],

@@ -35,12 +35,12 @@ it.each([
 
 it("measures only the newest checkpoint in the order `latest`", async () => {
   expect((await watch(adapters, "latest", "--order", "latest", "--phase", "tuned")).code).toBe(0);
-  const found = await snapshotsOf("latest");
-  expect(found.map(({ step, phase }) => [step, phase])).toEqual([
+  const snapshots = await snapshotsOf("latest");
+  expect(snapshots.map(({ step, phase }) => [step, phase])).toEqual([
     [0, "tuned"],
     [10, "tuned"],
   ]);
-  expect(found[1]!.crossed).toHaveLength(5);
+  expect(snapshots[1]!.crossed).toHaveLength(5);
 });
 
 it("refuses a folder with checkpoints of two trainings before it measures", async () => {

@@ -93,7 +93,7 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   // A trainer that starts again must not read it while this watcher waits for a checkpoint.
   await removeStop(runDir);
   const waiting = new AbortController();
-  const found = watchCheckpoints(checkpoints, {
+  const iterator = watchCheckpoints(checkpoints, {
     follow,
     order,
     ...(pattern !== undefined && { pattern }),
@@ -106,7 +106,7 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   // An earlier watcher may have left answers to grade.
   let phase = await openGrading(watching);
   try {
-    let next = await (phase === null ? found.next() : nextWhileTesting(phase, found, waiting));
+    let next = await (phase === null ? iterator.next() : nextWhileTesting(phase, iterator, waiting));
     const end = next.done === true && (await phase?.isStopped()) !== true ? next.value : null;
     const isOver =
       end !== null &&
@@ -128,7 +128,7 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
         await phase.abandon();
         return false;
       }
-      if (!(await phase.isStopped())) next = await nextWhileTesting(phase, found, waiting);
+      if (!(await phase.isStopped())) next = await nextWhileTesting(phase, iterator, waiting);
     }
     const { isLate = false, isFinished = false } = next.done === true ? next.value : {};
     if (isLate) {
@@ -157,10 +157,10 @@ async function openGrading(watching: Watching): Promise<WatchedPhase | null> {
 /** Waits for the next checkpoint. A condition that the verdict of a background judge meets meanwhile ends the iteration. */
 async function nextWhileTesting(
   phase: WatchedPhase,
-  found: ReturnType<typeof watchCheckpoints>,
+  iterator: ReturnType<typeof watchCheckpoints>,
   waiting: AbortController,
-): ReturnType<typeof found.next> {
-  const next = found.next();
+): ReturnType<typeof iterator.next> {
+  const next = iterator.next();
   const hasCome = next.then(
     () => true,
     () => true,

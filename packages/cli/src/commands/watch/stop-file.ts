@@ -30,14 +30,14 @@ export async function reportStop(
  */
 export async function standingStop(
   runDir: string,
-  { phase, block }: Pick<WatchConfiguration, "phase" | "block">,
+  { phase, block: { session } }: Pick<WatchConfiguration, "phase" | "block">,
   state: WatchState | null,
 ): Promise<{ readonly stop: ConditionStop; readonly isGraded: boolean } | null> {
   const { phases, closings } = await readRun(runDir, undefined, { rows: false });
-  const stop = closings.findLast((one) => one.phase === phase)?.stop;
+  const stop = closings.findLast((closing) => closing.phase === phase)?.stop;
   if (stop === undefined) return null;
-  const conditions = (block.session.stopWhen ?? []).map((one) => (typeof one === "string" ? one : one.when));
-  const isConfigured = conditions.some((one) => readCondition(one)?.text === stop.condition);
+  const conditions = (session.stopWhen ?? []).map((rule) => (typeof rule === "string" ? rule : rule.when));
+  const isConfigured = conditions.some((condition) => readCondition(condition)?.text === stop.condition);
   const snapshots = phases.find(({ name }) => name === phase)?.snapshots ?? [];
   const isThere = snapshots.some(({ id, step }) => id === stop.id && step === stop.measuredAt);
   const passed = state === null ? 0 : lastPassed(state).session.progress.step;

@@ -128,10 +128,10 @@ export class WatchedPhase {
     const total = maxSteps ?? progress.maxSteps;
     const behind =
       waiting === 0 ? "" : `; ${waiting} later ${waiting === 1 ? "checkpoint waits" : "checkpoints wait"}`;
-    const place = `step ${step}${total === null ? "" : ` of ${total}`}`;
+    const position = `step ${step}${total === null ? "" : ` of ${total}`}`;
     const next = { ...progress, step, maxSteps: total, epoch: Math.max(progress.epoch, epoch ?? 0) };
-    const isDue = configuration.block.callbacks.some((one) => mayCross(one, progress, next));
-    terminal.out(`${basename(path)}: ${place}${isDue ? "" : ", nothing to measure"}${behind}`);
+    const isDue = configuration.block.callbacks.some((callback) => mayCross(callback, progress, next));
+    terminal.out(`${basename(path)}: ${position}${isDue ? "" : ", nothing to measure"}${behind}`);
     const before = this.#current.moveTo({ path, kind });
     try {
       if (isDue) await this.#current.get();
