@@ -341,7 +341,7 @@ export class Governor {
     const isKnown = this.#learned.costs.of(id) !== null;
     if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
     this.#isReductionAnnounced = true;
-    return `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}. ${this.#remedy}`;
+    return `${id} at step ${at.step}: ${describeSize(rows, size)}${rows === 0 ? "" : `, ${why}`}. ${this.#remedy}`;
   }
 
   #secondsLeftInWindow(): number {
