@@ -19,8 +19,13 @@ import {
   undisturbed,
   whyNotUndisturbed,
 } from "@periodic-eval/store";
-import { withinGraceText } from "../session/budget/describe-plan.ts";
-import { formatInterval, formatValue, humanizeName, secondsText } from "../statistics/format.ts";
+import {
+  formatInterval,
+  formatValue,
+  humanizeName,
+  secondsText,
+  withinGraceText,
+} from "../statistics/format.ts";
 
 type Paint = (text: string) => string;
 

@@ -1,6 +1,6 @@
 import type { TrainerCallback, Budget, BudgetLimit } from "@periodic-eval/contracts";
 import { camelCase } from "@periodic-eval/contracts/options";
-import { secondsText } from "../../statistics/format.ts";
+import { secondsText, withinGraceText } from "../../statistics/format.ts";
 import { type Wanted, type Share, plannedSeconds } from "./share-seconds.ts";
 
 interface Plan {
@@ -46,10 +46,6 @@ function describeOverhead(plan: Plan): string {
   if (projected !== null) return `${expected}, ${shareText(seconds, projected)}`;
   return seconds <= graceSeconds ? `${expected}, ${grace}` : expected;
 }
-
-/** Returns `within the 60 s that the budget always allows`. */
-export const withinGraceText = (seconds: number): string =>
-  `within the ${secondsText(seconds)} that the budget always allows`;
 
 /** Returns `19 % of 7.7 s of training`. */
 const shareText = (seconds: number, projected: number): string =>
