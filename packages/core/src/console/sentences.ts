@@ -19,13 +19,7 @@ import {
   undisturbed,
   whyNotUndisturbed,
 } from "@periodic-eval/store";
-import {
-  formatInterval,
-  formatValue,
-  humanizeName,
-  secondsText,
-  withinGraceText,
-} from "../statistics/format.ts";
+import { formatInterval, formatValue, humanizeName, secondsText, withinGrace } from "../statistics/format.ts";
 
 type Paint = (text: string) => string;
 
@@ -255,7 +249,7 @@ const measuringSeconds = (phase: readonly Snapshot[]): number =>
 /** Returns `within the 60 s that the budget always allows`. */
 export function graceText(phase: readonly Snapshot[]): string {
   const seconds = phase.flatMap(({ timing }) => timing.budget?.grace_seconds ?? []).at(-1);
-  return seconds === undefined ? "within the budget" : withinGraceText(seconds);
+  return seconds === undefined ? "within the budget" : withinGrace(seconds);
 }
 
 const answerColours = { yes: "green", no: "red", "not proven": "yellow", "not applicable": "dim" } as const;

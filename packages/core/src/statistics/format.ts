@@ -43,5 +43,5 @@ export const humanizeName = (name: string): string => name.replaceAll("_", " ");
 export const secondsText = (seconds: number): string => `${Number(seconds.toPrecision(3))} s`;
 
 /** Returns `within the 60 s that the budget always allows`. */
-export const withinGraceText = (seconds: number): string =>
+export const withinGrace = (seconds: number): string =>
   `within the ${secondsText(seconds)} that the budget always allows`;

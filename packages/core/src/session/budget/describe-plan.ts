@@ -1,6 +1,6 @@
 import type { TrainerCallback, Budget, BudgetLimit } from "@periodic-eval/contracts";
 import { camelCase } from "@periodic-eval/contracts/options";
-import { secondsText, withinGraceText } from "../../statistics/format.ts";
+import { secondsText, withinGrace } from "../../statistics/format.ts";
 import { type Wanted, type Share, plannedSeconds } from "./share-seconds.ts";
 
 interface Plan {
@@ -40,7 +40,7 @@ function describeOverhead(plan: Plan): string {
     overheadPercent !== null &&
     seconds > (overheadPercent / 100) * projected &&
     seconds <= graceSeconds;
-  const grace = withinGraceText(graceSeconds);
+  const grace = withinGrace(graceSeconds);
   const expected = `${secondsText(seconds)} of measuring expected with start and end`;
   if (isByGrace) return `${expected} beside ${secondsText(projected)} of training, ${grace}`;
   if (projected !== null) return `${expected}, ${shareText(seconds, projected)}`;
