@@ -47,7 +47,7 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
   const printed = await runCode("readme-block", code);
   expect(printed).toMatch(/^train step 2\/2 {2}loss \d/m);
   expect(printed).toMatch(
-    /^\S+: 3 measurements, measuring .* s, within the grace of 60 s, training undisturbed: yes\. See the page: /m,
+    /^\S+: 3 measurements, measuring .* s, within the 60 s that the budget always allows, training undisturbed: yes\. See the page: /m,
   );
   const { phases } = await readRun(run);
   // 20 % of two steps: ceil(0.4), ceil(0.8), ceil(1.2), ceil(1.6), 2: three measurements including the start

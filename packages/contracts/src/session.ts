@@ -47,6 +47,8 @@ export interface RunProgress extends Progress {
   readonly phase: string;
   /** `step` plus the steps of earlier phases: an axis that never falls from one phase to the next. */
   readonly runStep: number;
+  /** The step at which training logged the metrics, if it is an earlier one; omitted otherwise. */
+  readonly loggedAt?: number;
 }
 
 /** Where a phase begins or resumes, and the snapshots that already stand. */
@@ -68,6 +70,8 @@ export interface PhaseBegin extends RunProgress {
    * of it; omitted otherwise. Its measurements are used again where the weights are the same.
    */
   readonly startsAgainAfter?: number;
+  /** True if training runs in another process; omitted otherwise. */
+  readonly isElsewhere?: true;
 }
 
 /** Where the session of a phase closes. */
@@ -157,6 +161,8 @@ export interface Budget {
   readonly drainSeconds?: number;
   /** Skips measurements while the machine has less free memory than this, in bytes; no limit by default. */
   readonly minFreeBytes?: number | null;
+  /** Whether messages spell these options as a `periodic_eval` block does (`overhead_percent`); `buildPeriodicEval` sets it. */
+  readonly inBlock?: boolean;
 }
 
 export interface SessionOptions {

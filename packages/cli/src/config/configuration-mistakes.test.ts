@@ -51,7 +51,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  notify: {}",
     "9 periodic_eval.notify",
-    "got nothing, expected a webhook or `desktop: true`. Set `urlEnv`, in YAML url_env, or `desktop`.",
+    "got nothing, expected a webhook or `desktop: true`. Name the variable that has the address of a webhook, or set `desktop`.",
   ],
   [
     "  notify: { url_env: 'https://hooks.test/secret' }",

@@ -142,6 +142,9 @@ function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
   return `${colours.bold(name)}  ${length}measuring ${formatCost(phase)}`;
 }
 
+/** Returns `right-answer log prob` for `gold_log_prob`. */
+export const metricName = (metric: string): string => humanizeName(metric).replace(/^gold /, "right-answer ");
+
 function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
   const { id, metric, unit, start, end, isSingle, change, against } = summary;
   const verdict =
@@ -152,14 +155,14 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
     change?.alpha == null || change.verdict === null
       ? ""
       : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
-  const exploratory = change?.verdict && change.exploratory ? colours.dim(" (exploratory)") : "";
+  const hint = change?.verdict && change.exploratory ? colours.dim(" (only a hint)") : "";
   return [
-    `${humanizeName(id)}: ${humanizeName(metric)}`,
+    `${humanizeName(id)}: ${metricName(metric)}`,
     formatMeasurement(start, unit),
     isSingle ? "–" : `→ ${formatMeasurement(end, unit)}`,
     formatChange(summary),
     formatInterval(change?.ci95, unit),
-    (verdict ?? "–") + level + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
+    (verdict ?? "–") + level + hint + (against === null ? "" : colours.dim(` against ${against}`)),
   ];
 }
 

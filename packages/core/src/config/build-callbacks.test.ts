@@ -142,7 +142,7 @@ it("returns callbacks, session options and saveAdapterAtFiring", async () => {
     baseline: "run_start",
     familywise: "primary",
     layout: "nested",
-    budget: { overheadPercent: 5, drainSeconds: 10 },
+    budget: { overheadPercent: 5, drainSeconds: 10, inBlock: true },
     stopWhen: [
       { when: "alignment worse", location: { where: "periodic_eval", path: ["stop_when", 0] } },
       {

@@ -246,7 +246,7 @@ const sessionOf = ({ baseline, familywise, budget, layout }: PhaseEvalConfig): P
   baseline,
   familywise,
   layout,
-  budget: camelCaseKeys(budget),
+  budget: { ...camelCaseKeys(budget), inBlock: true },
 });
 
 function stopConditionsOf({ config, pathOf }: ParsedBlock) {

@@ -72,6 +72,20 @@ describe("a session without loggers", () => {
     ]);
   });
 
+  it("names the step of a loss that was logged before", async () => {
+    const { loggers: _, ...options } = toyTraining().options([], {});
+    await withSession(options, async (session) => {
+      const metrics = { loss: 0.258 };
+      await session.stepEnd({ step: 7, metrics, logged: [{ step: 4, metrics }] });
+      await session.stepEnd({ step: 10, metrics, logged: [{ step: 10, metrics }] });
+    });
+    const shown = lines.filter((line) => line.includes("loss")).map((line) => line.split("  ").slice(0, 2));
+    expect(shown).toEqual([
+      ["train step 7/10", "loss 0.258 (step 4)"],
+      ["train step 10/10", "loss 0.258"],
+    ]);
+  });
+
   it("prints nothing but warnings with an empty array of loggers", async () => {
     await train({ loggers: [] });
     expect(lines).toEqual([]);
@@ -278,10 +292,10 @@ it("states seconds and the grace instead of a share where the grace left everyth
   } as const;
   const within = [0, 40].map((step) => exampleSnapshot({ phase: "em", step, timing }));
   expect(closingText(null, within)).toMatch(
-    /^2 measurements, measuring 5\.2 s, within the grace of 60 s, training/,
+    /^2 measurements, measuring 5\.2 s, within the 60 s that the budget always allows, training/,
   );
   expect(closingText(null, [exampleSnapshot({ phase: "coupling" }), ...within])).toMatch(
-    /^3 measurements, overhead 5\.0 % \(coupling\), measuring 5\.2 s \(em\), within the grace of 60 s, training/,
+    /^3 measurements, overhead 5\.0 % \(coupling\), measuring 5\.2 s \(em\), within the 60 s that the budget always allows, training/,
   );
 });
 

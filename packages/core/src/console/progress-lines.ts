@@ -31,10 +31,7 @@ export class ProgressLines {
     const isNothingDue = at.measuresNothing === true && !this.#hasSaidNothing;
     this.#hasSaidNothing ||= isNothingDue;
     const text = beginText(at, colours);
-    return [
-      ...(text === null ? [] : [text]),
-      ...(isNothingDue ? [measuresNothingText(at.phase, colours)] : []),
-    ];
+    return [...(text === null ? [] : [text]), ...(isNothingDue ? [measuresNothingText(at, colours)] : [])];
   }
 
   /** Forgets what the next run must say again. */

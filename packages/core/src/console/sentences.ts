@@ -1,6 +1,6 @@
 // The sentences that a console prints about a run. All loggers that print use them.
 import {
-  type Progress,
+  type RunProgress,
   type PhaseBegin,
   type SessionEvent,
   type Paired,
@@ -19,7 +19,7 @@ import {
   undisturbed,
   whyNotUndisturbed,
 } from "@periodic-eval/store";
-import { formatInterval, formatValue, humanizeName, secondsText } from "../statistics/format.ts";
+import { formatInterval, formatValue, humanizeName, secondsText, withinGrace } from "../statistics/format.ts";
 
 type Paint = (text: string) => string;
 
@@ -43,7 +43,7 @@ const shortestPaceSeconds = 0.5;
 /** Returns `em step 24/40  loss 1.786  learning rate 5.0e-4  2.4 steps/s  1041 tokens/s  11 s of training left`. */
 export function trainingText(
   metrics: Readonly<Record<string, number>>,
-  { step, maxSteps, elapsedSeconds, phase }: Progress & { readonly phase: string },
+  { step, maxSteps, elapsedSeconds, phase, loggedAt = step }: RunProgress,
   colours: Colours,
 ): string {
   // Leaves out the time of future windows, which is unknown before the first one.
@@ -52,7 +52,7 @@ export function trainingText(
   const { loss, learning_rate: rate, tokens_per_second: tokens } = metrics;
   return joined([
     `${colours.bold(phase)} step ${step}${maxSteps === null ? "" : `/${maxSteps}`}`,
-    loss === undefined ? null : `loss ${loss.toFixed(3)}`,
+    loss === undefined ? null : `loss ${loss.toFixed(3)}${loggedAt === step ? "" : ` (step ${loggedAt})`}`,
     rate === undefined ? null : `learning rate ${rate === 0 ? "0" : rate.toExponential(1)}`,
     step === 0 || elapsedSeconds === 0 ? null : speedText(step / elapsedSeconds),
     tokens === undefined ? null : `${Math.round(tokens)} tokens/s`,
@@ -78,14 +78,16 @@ export function durationText(seconds: number): string {
 }
 
 /** Returns the line for a phase in which no callback can measure anything. */
-export const measuresNothingText = (phase: string, colours: Colours): string =>
+export const measuresNothingText = ({ phase, isElsewhere }: PhaseBegin, colours: Colours): string =>
   `${colours.bold(phase)}  nothing is measured: no callback and no periodic_eval block asks for it. ` +
-  "To measure capability, add new PeriodicCapabilityCallback(), or in YAML periodic_eval: {}. " +
-  "With a block, PeriodicAlignmentCallback needs alignment: true, and PeriodicLeakageCallback leakage: true.";
+  (isElsewhere
+    ? "Turn an evaluation on: capability, alignment or leakage."
+    : "To measure capability, add new PeriodicCapabilityCallback(), or in YAML periodic_eval: {}. " +
+      "With a block, PeriodicAlignmentCallback needs alignment: true, and PeriodicLeakageCallback leakage: true.");
 
 /** Returns the line for a phase that does not begin at its start with nothing before it; null for all others. */
 export function beginText(
-  { phase, step, maxSteps, resumed, alreadyFinished, startsAgainAfter: reached }: PhaseBegin,
+  { phase, step, maxSteps, resumed, alreadyFinished, startsAgainAfter: reached, isElsewhere }: PhaseBegin,
   colours: Colours,
 ): string | null {
   const name = colours.bold(phase);
@@ -95,7 +97,8 @@ export function beginText(
   if (reached === undefined) return null;
   return (
     `${name}  starts again from step 1: an earlier training reached step ${reached}, and this one does not resume from a checkpoint of it. ` +
-    'To go on from a checkpoint: resume: "auto" with config.saveSteps in TypeScript, resume_from_checkpoint=True with save_steps in transformers.'
+    "The measurements of this training replace the earlier ones in the folder. To go on from a checkpoint: " +
+    (isElsewhere ? "resume_from_checkpoint=True with save_steps." : 'resume: "auto" with config.saveSteps.')
   );
 }
 
@@ -223,8 +226,8 @@ const placeText = ({ step, maxSteps }: Pick<PhaseEnd, "step" | "maxSteps">): str
 
 /**
  * Returns `overhead 9.8 %`, with the phase's name if there are several; null if none has one. Where the grace left everything
- * whole, the seconds count and not the share: `measuring 5.2 s, within the grace of 60 s`. A phase that was measured only at its
- * start and end has no limit: `measuring 5.2 s at start and end`.
+ * whole, the seconds count and not the share: `measuring 5.2 s, within the 60 s that the budget always allows`. A phase that was
+ * measured only at its start and end has no limit: `measuring 5.2 s at start and end`.
  */
 function overheadText(snapshots: readonly Snapshot[]): string | null {
   const phases = [...grouped(snapshots, ({ phase }) => phase)];
@@ -251,10 +254,10 @@ function overheadText(snapshots: readonly Snapshot[]): string | null {
 const measuringSeconds = (phase: readonly Snapshot[]): number =>
   phase.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
 
-/** Returns `within the grace of 60 s`. */
+/** Returns `within the 60 s that the budget always allows`. */
 export function graceText(phase: readonly Snapshot[]): string {
   const seconds = phase.flatMap(({ timing }) => timing.budget?.grace_seconds ?? []).at(-1);
-  return `within the grace${seconds === undefined ? "" : ` of ${secondsText(seconds)}`}`;
+  return seconds === undefined ? "within the budget" : withinGrace(seconds);
 }
 
 const answerColours = { yes: "green", no: "red", "not proven": "yellow", "not applicable": "dim" } as const;

@@ -41,3 +41,7 @@ export const humanizeName = (name: string): string => name.replaceAll("_", " ");
 
 /** Returns seconds with three significant digits: `0.123 s`. */
 export const secondsText = (seconds: number): string => `${Number(seconds.toPrecision(3))} s`;
+
+/** Returns `within the 60 s that the budget always allows`. */
+export const withinGrace = (seconds: number): string =>
+  `within the ${secondsText(seconds)} that the budget always allows`;

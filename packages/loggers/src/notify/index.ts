@@ -120,7 +120,7 @@ function addressOf({ url, urlEnv }: NotifyOptions, desktop: boolean): URL | null
       "url",
       "nothing",
       "a webhook or `desktop: true`",
-      "Set `urlEnv`, in YAML url_env, or `desktop`.",
+      "Name the variable that has the address of a webhook, or set `desktop`.",
     );
   }
   if (urlEnv !== undefined && !/^[A-Za-z_]\w*$/.test(urlEnv))

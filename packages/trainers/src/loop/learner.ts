@@ -178,6 +178,14 @@ const lengthFacts: readonly string[] = ["maxSteps", "decaySteps", "decayRatio", 
 const longerText = (before: number | null, now: number): string =>
   `the phase grew from ${before} to ${now} steps: the remaining steps use the learning rates of the longer schedule, so the weights will differ from those of ${now} steps without a stop`;
 
+/** Names facts of which only a hash is kept. */
+const hashedFacts: Readonly<Record<string, string>> = {
+  data: "training rows",
+  frozenWeights: "frozen weights",
+  reference: "reference model",
+  tokenizer: "tokenizer",
+};
+
 /**
  * With another model, data or arithmetic, the resumed run would match neither the old run nor a new one. A longer phase is what
  * its user asked for.
@@ -196,12 +204,16 @@ function checkExact(
   if (differing.length === 0) return "exact";
   const isLonger = state.max_steps !== null && maxSteps > state.max_steps;
   if (isLonger && differing.every((name) => lengthFacts.includes(name))) return "longer";
-  const list = (from: Readonly<Record<string, Json>>) =>
-    differing.map((name) => `${name} ${JSON.stringify(from[name] ?? null)}`).join(", ");
+  const list = (from: Readonly<Record<string, Json>>, how: string) =>
+    differing
+      .map((name) =>
+        name in hashedFacts ? `${how} ${hashedFacts[name]}` : `${name} ${JSON.stringify(from[name] ?? null)}`,
+      )
+      .join(", ");
   throw configError({
     where: path,
-    got: list(exact),
-    expected: `${list(written)}, as in the checkpoint`,
+    got: list(exact, "different"),
+    expected: `${list(written, "the same")}, as in the checkpoint`,
     fix: 'Resume with the same configuration, data and model (maxSteps may be larger), choose another runDir, or start over with resume: "never".',
   });
 }

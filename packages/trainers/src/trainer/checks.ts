@@ -112,7 +112,7 @@ export function checkRestore<C extends TrainingConfig>(
     where: `${name} config`,
     path: ["restore"],
     got: `"${config.restore}" without conditions that end training`,
-    expected: "a condition of stopWhen, in YAML stop_when",
+    expected: "a condition that ends training",
     fix: "Add one, such as capability worse, or remove restore.",
   });
 }

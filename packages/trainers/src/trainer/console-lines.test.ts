@@ -49,12 +49,12 @@ it("prints steps, measurements, the plan and a closing line that says yes, with 
   expect(shape()).toEqual([
     "train step 0  measuring capability 0/3",
     "train step 0  capability  accuracy N % [N, N]",
-    'plan: between start and end 1 measurement "capability" of 3 of 3 items; N s of measuring expected with start and end, within the grace of 60 s',
+    'plan: between start and end 1 measurement "capability" of 3 of 3 items; N s of measuring expected with start and end, within the 60 s that the budget always allows',
     step("train", 1),
     "train step 1  capability  accuracy N % [N, N]  no evidence",
     step("train", 2),
     "train step 2  capability  accuracy N % [N, N]  no evidence",
-    `${runDir}: 3 measurements, measuring N s, within the grace of 60 s, training undisturbed: yes. See the page: npx periodic-eval report ${runDir}`,
+    `${runDir}: 3 measurements, measuring N s, within the 60 s that the budget always allows, training undisturbed: yes. See the page: npx periodic-eval report ${runDir}`,
   ]);
   model.dispose();
 });

@@ -114,7 +114,7 @@ const columns = [
   "accuracy",
   "95 % interval",
   "n",
-  "p(gold)",
+  "p(right answer)",
   "truncated",
   "template failures",
   "label collisions",

@@ -106,10 +106,11 @@ function checkMetric(
   const last = series.points.at(-1)!;
   if (phase.state !== "finished")
     return because(`the phase ${phase.name}: ${phaseText(phase)}`, fixOfState[phase.state]);
+  const end = phase.closedAt ?? phase.snapshots.at(-1)!.step;
+  if (last.status === "skipped") return because(statusReason(last), fixOfSkip(last, end));
   if (last.status !== "complete") return because(statusReason(last), fixOfStatus[last.status]);
   if (metric === null)
     throw wrongCondition(condition, "an evaluation without a primary metric", `${series.id}.METRIC`);
-  const end = phase.closedAt ?? phase.snapshots.at(-1)!.step;
   if (last.step < end)
     return because(
       `the last measurement is at step ${last.step}, and the phase ended at step ${end}`,
@@ -134,8 +135,13 @@ const fixOfStatus = {
   grading: "Resume the run, which grades the answers.",
   failed: `${resume} After an outage of the judge, npx periodic-eval rejudge RUN grades the answers.`,
   partial: resume,
-  skipped: "Measure at the end too (at_end: true), which the budget never skips.",
 } as const;
+
+function fixOfSkip({ step, warnings }: SeriesPoint, end: number): string {
+  if (warnings.some(({ kind }) => kind === "disabled"))
+    return "Its questions could not be had: name a file in `questions`.";
+  return step < end ? "Measure at the end too (at_end: true), which the budget never skips." : resume;
+}
 
 /** A metric that a condition names, in one phase. */
 interface NamedMetric {

@@ -238,6 +238,16 @@ describe("a run of snapshots", () => {
   const atEnd = (changes: Partial<Snapshot> = {}) =>
     exampleSnapshot({ step: 100, crossed: ["end"], ...changes });
 
+  const other = exampleSnapshot({ id: "other", step: 100, crossed: ["end"] });
+  const disabled = {
+    kind: "disabled",
+    message: "why",
+    count: 1,
+    total: 1,
+    void: false,
+    metrics: null,
+  };
+
   async function write(...snapshots: readonly Snapshot[]): Promise<void> {
     const store = fileStore(run);
     for (const snapshot of snapshots) await store.put(snapshot, []);
@@ -259,6 +269,18 @@ describe("a run of snapshots", () => {
       const metrics = status === "partial" ? start.metrics : {};
       await write(start, atEnd({ status, reason: "it threw", metrics }));
       expect(await reasonOf("capability.accuracy < 50 %")).toEqual([3, reason]);
+    },
+  );
+
+  it.each([
+    ["whose questions are missing", { warnings: [disabled] }, "name a file in `questions`"],
+    ["before the end", { step: 90, crossed: [] }, "Measure at the end too"],
+    ["at the end", {}, "Resume the run"],
+  ] as [string, Partial<Snapshot>, string][])(
+    "advises by the reason of a skipped measurement: %s",
+    async (_, changes, fix) => {
+      await write(start, atEnd({ status: "skipped", reason: "why", metrics: {}, ...changes }), other);
+      expect((await gate(run, "capability worse")).out).toContain(fix);
     },
   );
 

@@ -180,7 +180,7 @@ async function readItems(
       items.set(callback, await callback.asks[0]!.items(outline as never));
     } catch (error) {
       if (lacksOptionalQuestions(callback.asks[0]!, error)) {
-        warn(`${callback.id} would be disabled: it is only on by default, and ${errorMessage(error)}`);
+        warn(`${callback.id} would be skipped, because nobody asked for it by name: ${errorMessage(error)}`);
       } else errors.push(error);
     }
   }

@@ -149,7 +149,7 @@ it("trains without the default questions if they cannot be had, and says so", as
   await writeFile(path, JSON.stringify(training));
   const { code, out } = await run("train", path, "--backend", "wasm");
   vi.unstubAllEnvs();
-  expect([code, out]).toEqual([0, expect.stringContaining("disabled: it is only on by default")]);
+  expect([code, out]).toEqual([0, expect.stringContaining("Nothing will be measured: nobody asked")]);
   const { phases } = await readRun(runDir);
   expect(phases[0]!.snapshots.map(({ step, status }) => [step, status])).toEqual([
     [0, "skipped"],

@@ -3,10 +3,11 @@ import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { describeStepTime, fewerQuestions } from "./describe-plan.ts";
 
 it("names the option for fewer questions only if a callback has one", () => {
-  expect(fewerQuestions([new PeriodicCapabilityCallback()])).toBe(
-    " Or ask fewer questions: subsample of the callback; in YAML subsample_n.",
+  expect(fewerQuestions([new PeriodicCapabilityCallback()], {})).toBe(
+    " Or ask fewer questions: subsample of the callback.",
   );
-  expect(fewerQuestions([{ id: "custom" }])).toBe("");
+  expect(fewerQuestions([new PeriodicCapabilityCallback()], { inBlock: true })).toMatch(/: subsample_n\.$/);
+  expect(fewerQuestions([{ id: "custom" }], {})).toBe("");
 });
 
 it("says how long a step must take for all measurements, and what to leave out if steps are faster", () => {

@@ -1,6 +1,6 @@
 import type { TrainerCallback, Budget, BudgetLimit } from "@periodic-eval/contracts";
 import { camelCase } from "@periodic-eval/contracts/options";
-import { secondsText } from "../../statistics/format.ts";
+import { secondsText, withinGrace } from "../../statistics/format.ts";
 import { type Wanted, type Share, plannedSeconds } from "./share-seconds.ts";
 
 interface Plan {
@@ -28,8 +28,8 @@ export function describePlan(plan: Plan): string {
 
 /**
  * Returns `40 s of measuring expected with start and end, 20 % of 200 s of training`, or
- * `2.1 s of measuring expected with start and end beside 8.8 s of training, within the grace of 60 s`. Start and end alone may take
- * longer than the grace.
+ * `2.1 s of measuring expected with start and end beside 8.8 s of training, within the 60 s that the budget always allows`. Start and
+ * end alone may take longer.
  */
 function describeOverhead(plan: Plan): string {
   const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
@@ -40,7 +40,7 @@ function describeOverhead(plan: Plan): string {
     overheadPercent !== null &&
     seconds > (overheadPercent / 100) * projected &&
     seconds <= graceSeconds;
-  const grace = `within the grace of ${secondsText(graceSeconds)}`;
+  const grace = withinGrace(graceSeconds);
   const expected = `${secondsText(seconds)} of measuring expected with start and end`;
   if (isByGrace) return `${expected} beside ${secondsText(projected)} of training, ${grace}`;
   if (projected !== null) return `${expected}, ${shareText(seconds, projected)}`;
@@ -61,23 +61,17 @@ function describeShare({ id, share, size, measurements }: Shared): string {
   return `${count} ${measurements === 1 ? "measurement" : "measurements"} "${id}"${rows}`;
 }
 
-/**
- * Returns which options allow more measuring, as code and YAML spell them:
- * `raise budget.graceSeconds (60 s); in YAML budget.grace_seconds`.
- */
-export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string])[]): string {
-  const inCode = limits.map(([limit, value]) => `budget.${camelCase(limit)} (${value})`);
-  const inYaml = limits.map(([limit]) => `budget.${limit}`);
-  return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
-}
+/** Returns an option of the budget as the caller writes it: `budget.graceSeconds`, in a block `budget.grace_seconds`. */
+export const budgetKey = (option: BudgetLimit | "drain_seconds", { inBlock = false }: Budget): string =>
+  `budget.${inBlock ? option : camelCase(option)}`;
 
 /** Returns the limits of a budget, with the defaults. */
 export function limitsOf(
   budget: Budget,
-): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">> {
+): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow" | "inBlock">> {
   // An option may be undefined, which a spread would keep.
-  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
-  return { overheadPercent, graceSeconds, secondsPerWindow };
+  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null, inBlock = false } = budget;
+  return { overheadPercent, graceSeconds, secondsPerWindow, inBlock };
 }
 
 interface AllMeasurements {
@@ -112,7 +106,7 @@ export function describeStepTime({ seconds, evaluations, maxSteps, budget }: All
 }
 
 /** Names the option for fewer questions, after a space, if a callback has one; else empty. */
-export const fewerQuestions = (callbacks: readonly TrainerCallback[]): string =>
+export const fewerQuestions = (callbacks: readonly TrainerCallback[], { inBlock = false }: Budget): string =>
   callbacks.some(({ asks = [] }) => asks.some(({ name }) => name === "capability"))
-    ? " Or ask fewer questions: subsample of the callback; in YAML subsample_n."
+    ? ` Or ask fewer questions: ${inBlock ? "subsample_n" : "subsample of the callback"}.`
     : "";

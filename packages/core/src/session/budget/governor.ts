@@ -17,7 +17,7 @@ import {
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import { describePlan, describeStepTime, fewerQuestions, limitsOf, remedyFor } from "./describe-plan.ts";
+import { budgetKey, describePlan, describeStepTime, fewerQuestions, limitsOf } from "./describe-plan.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
@@ -241,7 +241,8 @@ export class Governor {
     if (percent !== null)
       limits.push(["overhead_percent", `${percent} %`], ["grace_seconds", `${graceSeconds} s`]);
     if (secondsPerWindow !== null) limits.push(["seconds_per_window", `${secondsPerWindow} s`]);
-    return `${remedyFor(limits)}.${fewerQuestions(this.#callbacks)}`;
+    const raised = limits.map(([limit, value]) => `${budgetKey(limit, this.#limits)} (${value})`);
+    return `To measure more, raise ${raised.join(" or ")}.${fewerQuestions(this.#callbacks, this.#limits)}`;
   }
 
   get #isGoverned(): boolean {
@@ -274,7 +275,7 @@ export class Governor {
     // A further portion pays the fixed cost again.
     const again = and === null ? 0 : cost.fixed;
     const fitsWindow = wholeInWindow(inWindow, { size, fixed: cost.fixed + again, perRow: cost.perRow });
-    const windowWhy = `${wholeText(whole)}; ${secondsText(Math.max(0, inWindow))} are left of the ${this.#limits.secondsPerWindow} s of a window (budget.secondsPerWindow)`;
+    const windowWhy = `${secondsText(Math.max(0, inWindow))} are left of the ${this.#limits.secondsPerWindow} s of a window; ${wholeText(whole)}`;
     if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy, limit: "seconds_per_window" };
     const now = new Set(pending.map((request) => request.id));
     const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((entry) =>
@@ -289,14 +290,14 @@ export class Governor {
     const expected = cost.fixed + again + cost.perRow * rows;
     const spare = room - plannedSeconds(ahead, shares);
     const smallest = cost.fixed + again + cost.perRow * size.least;
-    const needs =
-      rows === 0 ? `${wholeText(whole)}, the smallest ${secondsText(smallest)}` : wholeText(whole);
+    const count = ahead.reduce((sum, { measurements }) => sum + measurements, 0);
+    const needs = rows === 0 ? `the smallest measurement needs ${secondsText(smallest)}` : wholeText(whole);
     const isBudgetLimit = rows < fitsWindow || fitsWindow === size.whole;
     return {
       rows,
       seconds: Math.min(Math.max(most, expected), Math.max(patience * expected, expected + spare)),
       ...(isBudgetLimit
-        ? { why: `${needs}; ${why}`, limit }
+        ? { why: `${why}; ${needs} (${count} planned)`, limit }
         : { why: windowWhy, limit: "seconds_per_window" }),
     };
   }
@@ -318,14 +319,10 @@ export class Governor {
       caution.ofLeft * most,
     );
     const left = most - Math.max(0, heldBack);
-    const training = at.maxSteps === null ? "of training so far" : "of training expected";
-    const allowance = isGrace
-      ? `a grace of ${secondsText(graceSeconds)} (budget.graceSeconds)`
-      : `${percent} % (budget.overheadPercent) of ${secondsText(projected)} ${training}`;
     const why =
       percent === null
         ? "no limit on overhead"
-        : `${secondsText(Math.max(0, left))} are left of ${allowance}, because ${secondsText(windows)} were used and ${secondsText(kept)} are kept for the end`;
+        : `${left > 0 ? `${secondsText(left)} are` : "no time is"} left before the end in the budget (${secondsText(graceSeconds)}, or ${percent} % of the training if that is more)`;
     const ofPhase = isGrace ? "grace_seconds" : "overhead_percent";
     const limit: BudgetLimit = percent === null ? "seconds_per_window" : ofPhase;
     return { left, projected, windows, kept, isGrace, why, limit };
@@ -344,14 +341,11 @@ export class Governor {
     const isKnown = this.#learned.costs.of(id) !== null;
     if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
     this.#isReductionAnnounced = true;
-    const how = `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}`;
-    return `${how}. ${this.#remedy}`;
+    return `${id} at step ${at.step}: ${describeSize(rows, size)}${rows === 0 ? "" : `, ${why}`}. ${this.#remedy}`;
   }
 
   #secondsLeftInWindow(): number {
-    return this.#limits.secondsPerWindow === null
-      ? Infinity
-      : this.#limits.secondsPerWindow - this.#clock.secondsInWindow();
+    return (this.#limits.secondsPerWindow ?? Infinity) - this.#clock.secondsInWindow();
   }
 }
 
@@ -372,8 +366,8 @@ interface Decision {
   readonly why: string;
 }
 
-/** Returns `a whole measurement needs about 58.2 s`. */
-const wholeText = (seconds: number): string => `a whole measurement needs about ${secondsText(seconds)}`;
+/** Returns `a whole measurement needs 58.2 s`. */
+const wholeText = (seconds: number): string => `a whole measurement needs ${secondsText(seconds)}`;
 
 /** The measurement under way: where, when it began, and its rows so far. */
 interface Current extends UnderWay {

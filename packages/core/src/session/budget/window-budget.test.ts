@@ -56,10 +56,10 @@ it("keeps a window between start and end within its seconds, with the first item
     [6, "complete", 256],
   ]);
   expect(found[1]!.reason).toBe(
-    "a whole measurement needs about 25.6 s; 10 s are left of the 10 s of a window (budget.secondsPerWindow); 90 of 256 rows",
+    "10 s are left of the 10 s of a window; a whole measurement needs 25.6 s; 90 of 256 rows",
   );
   expect(found[0]!.timing.governor).toBe("whole, 256 items: the start is never reduced");
-  expect(found[1]!.timing.governor).toMatch(/^90 of 256 items: a whole measurement needs about 25.6 s; /);
+  expect(found[1]!.timing.governor).toMatch(/^90 of 256 items: 10 s are left of the 10 s of a window; /);
   expect(found[1]!.timing.budget).toEqual({ limit: "seconds_per_window", reduced: true });
 });
 
@@ -86,7 +86,10 @@ it("keeps the rows that were measured before a deadline", async () => {
     step: 2,
     status: "partial",
     reason: "its time was up; 192 of 256 rows",
-    timing: { items: 192, governor: expect.stringMatching(/^192 of 256 items: a whole measurement needs /) },
+    timing: {
+      items: 192,
+      governor: expect.stringMatching(/^192 of 256 items: no limit on overhead; a whole measurement needs /),
+    },
   });
 });
 
@@ -105,7 +108,7 @@ it("records a measurement that does not fit as skipped, with the reason", async 
   ]);
   // 50 % of 6 · 100 s, less 256 s used and 256 s kept.
   expect(found[1]!.reason).toBe(
-    "a whole measurement needs about 256 s, the smallest 52 s; 0 s are left of 50 % (budget.overheadPercent) of 600 s of training expected, because 256 s were used and 256 s are kept for the end",
+    "no time is left before the end in the budget (60 s, or 50 % of the training if that is more); the smallest measurement needs 52 s (2 planned)",
   );
 });
 
@@ -198,7 +201,7 @@ it("continues from the costs in the snapshots after a resume", async () => {
   // The start came late, with step 1: 3 · 25.6 s of 600 s exceed 10 %, so measurements in between are cut or skipped.
   const overhead = found.at(-1)!.timing.overhead_percent!;
   expect(overhead).toBeLessThanOrEqual(10 + 2);
-  expect(found.find(({ step }) => step === 4)!.timing.governor).toContain("kept for the end");
+  expect(found.find(({ step }) => step === 4)!.timing.governor).toContain("before the end");
 });
 
 afterEach(() => vi.restoreAllMocks());

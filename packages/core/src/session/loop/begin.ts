@@ -260,23 +260,17 @@ function reachedBefore({ known }: SessionRecords, closing: PhaseClosing | undefi
 
 function announceBegin(
   { options, callbacks, log, progress, records }: SessionParts,
-  {
-    resumed,
-    isOver,
-    closing,
-  }: {
-    readonly resumed: boolean;
-    readonly isOver: boolean;
-    readonly closing: PhaseClosing | undefined;
-  },
+  begun: { readonly resumed: boolean; readonly isOver: boolean; readonly closing: PhaseClosing | undefined },
 ) {
+  const { resumed, isOver, closing } = begun;
   const reached = resumed ? null : reachedBefore(records, closing);
   const again = reached === null ? {} : { startsAgainAfter: reached };
-  const finished = isOver ? { alreadyFinished: true as const } : {};
+  const isElsewhere = options.guards?.some((guard) => guard.isElsewhere) === true;
+  const flags = { ...(isOver && { alreadyFinished: true as const }), ...(isElsewhere && { isElsewhere }) };
   const standing = records.known.settled().filter(({ status }) => status !== "grading");
   const folder = typeof options.run === "string" ? { run: options.run } : {};
   const nothing = callbacks.some(canMeasure) ? {} : { measuresNothing: true as const };
-  return log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...finished });
+  return log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...flags });
 }
 
 /** Whether a callback may request measurements: only one that lists no evaluation, or an empty schedule, certainly does not. */

@@ -1,9 +1,11 @@
 import { afterEach, expect, it, vi } from "vitest";
 import type { TrainerCallback, EvaluableModel, Logger } from "@periodic-eval/contracts";
 import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { closingText } from "../../console/sentences.ts";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { fakeModel, memoryStore } from "@periodic-eval/testing";
+import { toyEvaluation } from "../../../../testing/src/toy-training.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { checkRequests } from "../window/check-run.ts";
 import { withSession } from "./session.ts";
@@ -42,20 +44,15 @@ it.each([
 ])("disables capability that is only on by default, with a warning at the start: %s", async (_, block) => {
   offline();
   const { snapshots, warnings } = await train(await build(block));
-  expect(warnings[0]).toEqual(
-    expect.stringMatching(
-      /^callback "capability", evaluation "\w+": disabled: it is only on by default, and its questions cannot be had: .*in `questions`;/s,
-    ),
-  );
+  const why =
+    "nobody asked for capability by name, and its questions could not be downloaded (HF_HUB_OFFLINE)";
+  expect(warnings[0]).toBe(`Nothing will be measured: ${why}. Pass questions="FILE.jsonl".`);
   expect(snapshots.map(({ step, status }) => [step, status])).toEqual(
     [0, 1, 2, 3, 4, 5].map((step) => [step, "skipped"]),
   );
-  const message = expect.stringMatching(
-    /^disabled: it is only on by default, and its questions cannot be had \(/,
-  );
   for (const { reason, warnings: ofSnapshot } of snapshots) {
-    expect(reason).toEqual(message);
-    expect(ofSnapshot).toMatchObject([{ kind: "disabled", message }]);
+    expect(reason).toBe(why);
+    expect(ofSnapshot).toMatchObject([{ kind: "disabled", message: why }]);
   }
   expect(closingText("runs/1", snapshots)).toContain("0 measured, 6 skipped, capability disabled");
 });
@@ -64,6 +61,17 @@ it("disables it in a callback that takes the block", async () => {
   offline();
   const { snapshots } = await train([new PeriodicCapabilityCallback({ periodic_eval: {} })]);
   expect(snapshots[0]).toMatchObject({ status: "skipped", warnings: [{ kind: "disabled" }] });
+});
+
+it("names only the skipped evaluation if others are measured", async () => {
+  offline();
+  const { warnings } = await train([
+    ...(await build({})),
+    new PeriodicCallback(toyEvaluation(), { schedule: [] }),
+  ]);
+  expect(warnings[0]).toMatch(
+    /^callback "capability", evaluation "\w+": nobody asked for capability by name, /,
+  );
 });
 
 it("is not reported by checkRequests, which reports all other errors", async () => {

@@ -41,6 +41,7 @@ const budgetSchema = z.strictObject({
   secondsPerWindow: nullableLimitSchema("0 seconds or more").optional(),
   drainSeconds: limitSchema("0 seconds or more").optional(),
   minFreeBytes: nullableLimitSchema("0 bytes or more").optional(),
+  inBlock: z.boolean("true or false").optional(),
 } satisfies Record<keyof Budget, z.ZodType>);
 
 const amountSchema = numberFromZero("a number of 0 or more");

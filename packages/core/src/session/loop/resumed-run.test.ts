@@ -10,7 +10,7 @@ import type {
 } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { readRun } from "@periodic-eval/store";
-import { fakeModel, manualClock } from "@periodic-eval/testing";
+import { fakeGuard, fakeModel, manualClock } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "./session.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
@@ -148,12 +148,16 @@ describe("a phase that is run again", () => {
     const { begins } = await train(10, { ends: true });
     expect(begins).toMatchObject([{ resumed: false, startsAgainAfter: 7 }]);
     expect(lines[0]).toMatch(
-      /^train {2}starts again from step 1: .* step 7, and this one does not resume .*config\.saveSteps/,
+      /^train {2}starts again from step 1: .* step 7, and this one does not resume .* replace the earlier ones .*config\.saveSteps\.$/,
     );
     // The plan follows the adopted start, not the last measurement.
     expect(lines.findIndex((line) => line.startsWith("plan: "))).toBeLessThan(
       lines.findIndex((line) => line.includes("step 2 ")),
     );
+    const elsewhere = { guards: [{ ...fakeGuard(), isElsewhere: true }] };
+    lines.length = 0;
+    await train(10, { changes: elsewhere });
+    expect(lines[0]).toMatch(/: resume_from_checkpoint=True with save_steps\.$/);
   });
 
   it("says only that it is finished if nothing is left, without a plan", async () => {

@@ -85,7 +85,7 @@ export class SessionMethods {
         return records.writer.hasAnnouncements ? hooks.announceSnapshots() : undefined;
       },
       () => hooks.call("onStepEnd", metrics),
-      () => metrics && this.#logMetrics(metrics),
+      () => metrics && this.#logMetrics(metrics, at.logged?.at(-1)?.step ?? next.step),
       () => {
         this.#keepLogged(at.logged ?? (metrics && [{ step: next.step, metrics }]));
         if (Math.floor(progress.current.epoch) === Math.floor(epoch)) return undefined;
@@ -107,7 +107,7 @@ export class SessionMethods {
       );
     const logged = { ...metrics };
     const keep = () => this.#keepLogged([{ step, metrics: logged }]);
-    return inOrder([() => this.#logMetrics(logged), keep, () => this.#settle()], (part) => part());
+    return inOrder([() => this.#logMetrics(logged, step), keep, () => this.#settle()], (part) => part());
   }
 
   async save(): Promise<SessionState> {
@@ -251,9 +251,10 @@ export class SessionMethods {
       this.#warn(`"${id}" was requested before step ${step} and is measured after it. ${fix}`);
   }
 
-  #logMetrics(metrics: Metrics): Awaitable<void> {
+  #logMetrics(metrics: Metrics, step: number): Awaitable<void> {
     const { log, progress, hooks } = this.#parts;
-    const logged = log.train(metrics, progress.inRun());
+    const at = progress.inRun();
+    const logged = log.train(metrics, step === at.step ? at : { ...at, loggedAt: step });
     const call = () => hooks.call("onLog", metrics);
     return isPromise(logged) ? logged.then(call) : call();
   }

@@ -240,5 +240,5 @@ const holdsAtStart = ({ text, location }: StopRule, reason: string) =>
     ...location,
     got: `a condition that holds before step 1 (${reason})`,
     expected: "a condition that training can meet",
-    fix: `Change the limit, or write { when: ${JSON.stringify(text)}, evenAtStart: true }, in YAML even_at_start, to train nothing then.`,
+    fix: `Change the limit, or write { when: ${JSON.stringify(text)}, ${location.where === "session options" ? "evenAtStart" : "even_at_start"}: true }, to train nothing then.`,
   });

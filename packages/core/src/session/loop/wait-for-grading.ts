@@ -1,5 +1,6 @@
 import { keyText } from "@periodic-eval/store";
 import { withMinuteLines } from "../../model/minute-lines.ts";
+import { budgetKey } from "../budget/describe-plan.ts";
 import type { SessionParts } from "./begin.ts";
 
 /** Returns the measurements that are being graded, for messages. */
@@ -20,7 +21,7 @@ export function waitForGrading(parts: Pick<SessionParts, "options" | "log" | "re
   return withMinuteLines(
     (line) => log.warn("session", line),
     (waited) =>
-      `the session has waited ${waited} s for the grading of ${gradingKeys(parts)}; it goes on after ${seconds} s (budget.drainSeconds), and a resumed run then grades the rest`,
+      `the session has waited ${waited} s for the grading of ${gradingKeys(parts)}; it goes on after ${seconds} s (${budgetKey("drain_seconds", options.budget ?? {})}), and a resumed run then grades the rest`,
     () => records.grading.drain(seconds),
   );
 }

@@ -7,7 +7,7 @@ import type {
   Progress,
   SessionOptions,
 } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { isNotCached } from "@periodic-eval/contracts/options";
 import { workingSeconds } from "@periodic-eval/store";
 import { warningOfAll } from "../records/new-snapshot.ts";
 import type { Reporter } from "../records/reporter.ts";
@@ -47,7 +47,7 @@ export class Preflight {
    * memory) becomes a `failed` snapshot of the first measurement, by default the one before step 1.
    */
   async run(at: Progress): Promise<void> {
-    const { callbacks, signal } = this.#options;
+    const { callbacks, signal, reporter } = this.#options;
     const model = await this.modelAt(at);
     const checked = new Set<unknown>();
     const checkOnce = async (target: Checked, where: string | null) => {
@@ -69,6 +69,12 @@ export class Preflight {
         await checkOnce(evaluation, where);
       }
     }
+    const isNothing = callbacks.every(({ asks }) => asks?.every((ask) => this.#disabled.has(ask)));
+    for (const callback of callbacks)
+      for (const evaluation of callback.asks?.filter((ask) => this.#disabled.has(ask)) ?? []) {
+        const where = isNothing ? "Nothing will be measured" : evaluationPlace(callback, evaluation);
+        reporter.warn(where, `${this.#disabled.get(evaluation)!.message}. Pass questions="FILE.jsonl".`);
+      }
   }
 
   /** Returns why an evaluation is not measured in this session; null if it is. */
@@ -76,7 +82,7 @@ export class Preflight {
     return this.#disabled.get(evaluation) ?? null;
   }
 
-  /** Returns the model to measure; null after a warning for an optional evaluation whose questions cannot be had. */
+  /** Returns the model to measure; null for an optional evaluation whose questions cannot be had. */
   async #targetOf(
     model: EvaluableModel,
     evaluation: AnyEvaluation,
@@ -87,9 +93,9 @@ export class Preflight {
       return (await this.prepare(model, evaluation, callback.on ?? "model", callback, at)).target;
     } catch (error) {
       if (!lacksOptionalQuestions(evaluation, error)) throw error;
-      const why = "disabled: it is only on by default, and its questions cannot be had";
-      this.#disabled.set(evaluation, warningOfAll("disabled", `${why} (${error.got})`, false));
-      this.#options.reporter.warn(evaluationPlace(callback, evaluation), `${why}: ${errorMessage(error)}`);
+      const reason = isNotCached(error) ? error.detail.reason : error.got;
+      const why = `nobody asked for ${callback.id} by name, and its questions could not be downloaded (${reason})`;
+      this.#disabled.set(evaluation, warningOfAll("disabled", why, false));
       return null;
     }
   }

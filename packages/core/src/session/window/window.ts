@@ -1,6 +1,6 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
 // Window → take-measurement → records/grading → records/snapshot-writer → the store.
-import type { Evidence, Snapshot } from "@periodic-eval/contracts";
+import type { Budget, Evidence, Snapshot } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { availableMemory, workingSeconds, checkpointEvidence } from "@periodic-eval/store";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
@@ -8,6 +8,7 @@ import { withSeededRandom } from "../../random/guards.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import type { BudgetRequest, MeasurementBudget, WindowPlan } from "../budget/governor.ts";
+import { budgetKey } from "../budget/describe-plan.ts";
 import type { LearnedMeasurement } from "../budget/learned.ts";
 import { sizeOf } from "../budget/share-seconds.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
@@ -161,16 +162,11 @@ class Window {
   #allow(plan: WindowPlan<ReadyRequest>, ready: ReadyRequest): MeasurementBudget {
     const { options, reporter } = this.#parts;
     const budget = plan.allow(ready);
-    const missing = describeMissingMemory(options.budget?.minFreeBytes ?? null);
+    const missing = describeMissingMemory(options.budget ?? {});
     if (missing !== null) {
+      const limit = { limit: "min_free_bytes" } as const;
       const first = { rows: 0, deadline: null };
-      return {
-        ...budget,
-        governor: () => "off",
-        limit: { limit: "min_free_bytes" as const },
-        why: missing,
-        first,
-      };
+      return { ...budget, governor: () => "off", limit, why: missing, first };
     }
     if (budget.announcement !== null) reporter.plan(budget.announcement);
     return budget;
@@ -255,9 +251,9 @@ class Window {
 }
 
 /** Returns why the machine has too little memory to measure; null if it has enough or the amount is unknown. */
-function describeMissingMemory(minFreeBytes: number | null): string | null {
+function describeMissingMemory({ minFreeBytes = null, ...budget }: Budget): string | null {
   if (minFreeBytes === null) return null;
   const free = availableMemory();
   if (free === null || free >= minFreeBytes) return null;
-  return `${free} bytes of memory are free, less than the ${minFreeBytes} of budget.minFreeBytes`;
+  return `${free} bytes of memory are free, less than the ${minFreeBytes} of ${budgetKey("min_free_bytes", budget)}`;
 }
