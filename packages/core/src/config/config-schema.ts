@@ -353,10 +353,7 @@ const options = {
 const { layout: _layout, notify: _notify, ...ofPhase } = options;
 const overrides = z.strictObject(
   Object.fromEntries(
-    Object.entries(ofPhase).map(([key, schema]) => [
-      key,
-      schema.unwrap().optional().describe(schema.description!),
-    ]),
+    Object.entries(ofPhase).map(([name, key]) => [name, key.unwrap().optional().describe(key.description!)]),
   ),
 );
 

@@ -22,6 +22,6 @@ it("says why capability is disabled that is only on by default", async () => {
   };
   await withSession(session, (open) => open.stepEnd());
   expect(renderPage(await readRun(folder))).toContain(
-    "disabled: it is only on by default, and its questions cannot be had",
+    "nobody asked for capability by name, and its questions could not be downloaded",
   );
 });
