@@ -117,6 +117,8 @@ console.log(
 );
 const comparisons: Comparison[] = [];
 const notes: string[] = [];
+/** At which rate each kind of work reads weights. */
+const rates: string[] = [];
 // Before the model has freed the float32 values.
 const bytesPerStep = hasKernels ? weightBytes() : 0;
 for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
@@ -141,8 +143,8 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
     const perToken = ((1000 * cpuTime(mine)) / (batch * newTokens)).toFixed(1);
     const fastest = Math.min(...mine.map(({ seconds }) => seconds));
     const reached = (bytesPerStep * newTokens) / fastest / 1e9;
-    const reading = hasKernels ? `; reads weights at ${reached.toFixed(1)} GB/s` : "";
-    console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token${reading}`);
+    rates.push(`${reached.toFixed(1)} GB/s (${work})`);
+    console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token`);
     const equal: string[] = [];
     for (const [at, { name }] of peers.entries()) {
       const theirs = rounds.map((round) => round.theirs[at]!);
@@ -172,7 +174,11 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
 }
 const peaks = peaksOf(peers);
 // After the peaks, because it allocates much more than a model.
-if (hasKernels && values.batches !== "") console.log(`the machine reads ${readBandwidth().toFixed(1)} GB/s`);
+if (hasKernels && rates.length > 0) {
+  const note = `Weights are read at ${rates.join(", ")}; the machine reads ${readBandwidth().toFixed(1)} GB/s.`;
+  console.log(note);
+  notes.push(note);
+}
 sendResults({
   machine: [machineLine(backend), ...versionsOf(peers)].join(", "),
   comparisons,
