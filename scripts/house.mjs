@@ -292,7 +292,7 @@ export const maximumRootValues = 50;
  */
 export const budgets = {
   lines: {
-    cli: 6645,
+    cli: 6647,
     contracts: 1914,
     core: 15134,
     dashboard: 7702,
@@ -311,7 +311,7 @@ export const budgets = {
     tfjs: 1960,
     tokenizers: 1026,
     trainers: 5182,
-    scripts: 3181,
+    scripts: 3182,
   },
   files: 859,
   /** Files under 30 lines that only one other file imports. */

@@ -138,8 +138,8 @@ async function dryRun({ node, python, "no-trials": noTrials }) {
       const nodePath = nodeOfVersion(version);
       if (nodePath !== null) problems.push(...runTrials(project, nodePath));
     }
-    for (const version of python.split(","))
-      problems.push(...runPythonTrial(project, version, registries.python));
+    for (const version of (python ?? "3.10,3.11,3.12,3.13").split(","))
+      problems.push(...runPythonTrial(project, version, registries.python, python !== undefined));
     return problems;
   } finally {
     await registries?.close();
@@ -169,7 +169,7 @@ const { values } = parseArgs({
     version: { type: "boolean" },
     publish: { type: "boolean" },
     node: { type: "string", default: "20,22,24" },
-    python: { type: "string", default: "3.10,3.11,3.12,3.13" },
+    python: { type: "string" },
     "no-trials": { type: "boolean", default: false },
   },
 });

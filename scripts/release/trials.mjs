@@ -142,17 +142,19 @@ export function runTrials(project, { version, path }) {
  * Installs the Python package into an empty environment of a Python, and reads a run of the demo with its commands.
  *
  * @param index The address of the index that has the package.
+ * @param isRequired Whether a Python that is absent is a failure.
  * @returns What failed.
  */
-export function runPythonTrial(project, version, index) {
+export function runPythonTrial(project, version, index, isRequired) {
   const name = `pip install periodic-eval on Python ${version}`;
   const folder = join(project, `python-${version}`);
   const bin = (file) => join(folder, process.platform === "win32" ? "Scripts" : "bin", file);
   const started = performance.now();
   const absent = failureOf(`python${version}`, ["-m", "venv", folder], project);
   if (absent !== null) {
-    console.log(`not run on Python ${version}: ${absent.split("\n")[1]}`);
-    return [];
+    const problem = `not run on Python ${version}: ${absent.split("\n")[1]}`;
+    console.log(problem);
+    return isRequired ? [problem] : [];
   }
   const model = "import os, periodic_eval; assert 'em.jsonl' in os.listdir(periodic_eval.MICRO_WORLD)";
   const problem = [

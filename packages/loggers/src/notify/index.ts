@@ -49,7 +49,7 @@ const schema = z.strictObject({
 /**
  * Sends a message on each verdict, stop and failed measurement, and at the end of each phase: to a webhook, to the desktop, or to
  * both. Training never waits for it, and no message is sent twice, also after a kill and a resume: a message whose delivery is
- * unknown is not repeated. Messages that a server refuses with 408, 429 or 5xx, or that reach no server, are sent again until `close`,
+ * unknown is not repeated. Messages that a server refuses with 429, 500 or 503, or that reach no server, are sent again until `close`,
  * and when the run resumes. `close` reports the others.
  *
  * @throws PeriodicEvalError `config` for a wrong option or address, without quoting the address.

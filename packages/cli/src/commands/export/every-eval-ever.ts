@@ -5,6 +5,7 @@ import { isRecord } from "@periodic-eval/contracts/options";
 import { makeFolder, undisturbed, writeFileAtomic } from "@periodic-eval/store";
 import type { WriteFormat } from "./command.ts";
 import {
+  escaped,
   datasetOf,
   libraryOf,
   metadataOf,
@@ -252,7 +253,4 @@ function resultIdOf(score: string, { metrics, primary_metric: primary }: Snapsho
 
 /** Returns the text of Python's `json.dumps(…, sort_keys=True, separators=(",", ":"))`, of which the schema's authors take the hash. */
 const pythonJson = (input: { readonly raw: string; readonly reference: readonly string[] }): string =>
-  JSON.stringify(input).replaceAll(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  JSON.stringify(input).replaceAll(/[\u007f-\uffff]/g, escaped);

@@ -9,6 +9,7 @@ export const hostileTexts = {
   surrogate: "half \ud83d of a pair, and a whole one \u{1f600}",
   long: "long ".repeat(50_000),
   empty: "",
+  lines: "\u2028a\u2029b\u0085c\u000bd",
 } as const;
 
 /** How a reader gets a text: Python's JSON readers refuse halves of surrogate pairs. */

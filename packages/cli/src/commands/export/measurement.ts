@@ -130,8 +130,18 @@ export function metadataOf({ metrics: _values, answer_fields: _fields, samples: 
   return rest;
 }
 
-/** Returns a value as JSON that every reader takes: halves of surrogate pairs, which Python refuses, become U+FFFD. */
+/**
+ * Returns a value as JSON that every reader takes: halves of surrogate pairs, which Python refuses, become U+FFFD, and characters at
+ * which Python splits lines are escaped.
+ */
 export const wellFormedJson = (value: unknown, indent?: number): string =>
-  JSON.stringify(value, (_, item: unknown) => (typeof item === "string" ? wellFormed(item) : item), indent);
+  JSON.stringify(
+    value,
+    (_, item: unknown) => (typeof item === "string" ? wellFormed(item) : item),
+    indent,
+  ).replaceAll(/[\u0085\u2028\u2029]/g, escaped);
+
+/** Returns one UTF-16 unit as JSON's escape. */
+export const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 export const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, "\uFFFD");
