@@ -249,7 +249,7 @@ describe("demo with one step per phase", () => {
 });
 
 it.each([
-  { budget: {}, governor: /^whole, \d+ items: (the (start|end) is never reduced$|.* a grace of 60 s)/ },
+  { budget: {}, governor: /^whole, \d+ items: (the (start|end) is never reduced$|.* in the budget \(60 s)/ },
   { budget: { overhead_percent: null }, governor: /^off$/ },
 ])(
   "train measures any model with any rows and questions under the budget $budget",

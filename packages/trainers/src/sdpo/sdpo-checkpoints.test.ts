@@ -233,7 +233,7 @@ describe("checkpoints", () => {
     await withModel(
       (model) =>
         withTrainer({ model, runDir }, async (trainer) => {
-          await expect(trainer.resume()).rejects.toThrow(/frozenWeights/);
+          await expect(trainer.resume()).rejects.toThrow(/got different frozen weights/);
           expect(await trainer.resume("never")).toBeNull();
         }),
       { seed: "another base" },
