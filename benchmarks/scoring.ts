@@ -119,14 +119,14 @@ async function ourArms(backend: string): Promise<Arm[]> {
         return incremental.logitsOf(states);
       };
       const packed = { ...lm, incremental: { ...incremental, logitsOf } };
-      const model = inMemory(scoring === "packed" ? packed : plain, tokenizer);
+      const isPacked = scoring === "packed";
+      const model = inMemory(isPacked ? packed : plain, tokenizer);
       const began = performance.now();
       const scored = await model.logLikelihoods(requests, {
         signal: new AbortController().signal,
         countTokens: (more) => (tokens += more),
       });
       const seconds = (performance.now() - began) / 1000;
-      const isPacked = scoring === "packed";
       return {
         seconds,
         tokens,
