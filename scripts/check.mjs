@@ -1,9 +1,9 @@
 // Runs every static check of the code, two at a time, and prints the output of those that fail.
 // Usage: npm run check [-- NAME …]
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./steps.mjs";
+import { peersPython, root } from "./steps.mjs";
 
 /** Returns the command of an installed package: Node and the package's program, which needs no shell on Windows. */
 function tool(command, name = command) {
@@ -28,10 +28,23 @@ const checks = [
   { name: "fields", command: [process.execPath, "scripts/package-fields.mjs", "--check"] },
 ];
 
-function run({ command: [file, ...args] }) {
+/** Style and types of the Python package, by the tools of packages/python/requirements.txt. */
+const pythonChecks = [
+  ["style", "ruff", "check"],
+  ["format", "ruff", "format", "--check"],
+  ["types", "pyright"],
+].map(([name, ...module]) => ({
+  name: `Python ${name}`,
+  command: [peersPython, "-m", ...module],
+  cwd: join(root, "packages", "python"),
+}));
+if (spawnSync(peersPython, ["-c", "import ruff, pyright"]).status === 0) checks.push(...pythonChecks);
+else console.warn(`skip Python: ${peersPython} has not packages/python/requirements.txt`);
+
+function run({ command: [file, ...args], cwd = root }) {
   return new Promise((resolve) => {
     const output = [];
-    const child = spawn(file, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(file, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
     child.stdout.on("data", (chunk) => output.push(chunk));
     child.stderr.on("data", (chunk) => output.push(chunk));
     child.on("error", (error) => resolve({ status: 1, output: error.message }));

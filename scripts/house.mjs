@@ -311,7 +311,7 @@ export const budgets = {
     tfjs: 1960,
     tokenizers: 1026,
     trainers: 5182,
-    scripts: 3182,
+    scripts: 3196,
   },
   files: 859,
   /** Files under 30 lines that only one other file imports. */

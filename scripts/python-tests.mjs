@@ -1,19 +1,21 @@
-// Checks style and types of the Python package, and runs its tests with the program that was built here as their host.
+// Runs the tests of the Python package, with the program that was built here as their host.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./steps.mjs";
+import { peersPython, root } from "./steps.mjs";
 
-const python = process.env.PERIODIC_EVAL_PEERS_PYTHON ?? join(root, ".cache", "peers", "bin", "python");
 const project = join(root, "packages", "python");
 const reports = join(root, ".cache", "tests");
-const checks = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["pyright"]];
 
-/** Runs a module of Python in the package's folder, and returns its exit status. */
-function run(...module) {
+/** Runs pytest in the package's folder, and returns its exit status. */
+function pytest(...args) {
   const host = `${process.execPath} ${join(root, "packages", "cli", "bin", "periodic-eval.js")} live`;
   const env = { ...process.env, PERIODIC_EVAL_HOST: host, HF_HUB_OFFLINE: "1" };
-  const { status, error } = spawnSync(python, ["-m", ...module], { cwd: project, env, stdio: "inherit" });
+  const { status, error } = spawnSync(peersPython, ["-m", "pytest", ...args], {
+    cwd: project,
+    env,
+    stdio: "inherit",
+  });
   if (error)
     console.error(
       `[periodic-eval] PERIODIC_EVAL_PEERS_PYTHON: got ${error.message}, expected a Python with benchmarks/peers/requirements.txt and packages/python/requirements.txt. Install them there.`,
@@ -21,18 +23,14 @@ function run(...module) {
   return status ?? 1;
 }
 
-/**
- * Runs ruff, pyright and pytest, and returns the exit status. With arguments it runs pytest alone. Writes pytest's report to
- * .cache/tests/python.json in the form of vitest's.
- */
+/** Runs pytest, and returns its exit status. Writes its report to .cache/tests/python.json in the form of vitest's. */
 export function runPythonTests(args) {
   const [xml, json] = [join(reports, "python.xml"), join(reports, "python.json")];
   mkdirSync(reports, { recursive: true });
   for (const report of [xml, json]) rmSync(report, { force: true });
-  const unclean = args.length > 0 ? [] : checks.filter((check) => run(...check) !== 0);
-  const status = run("pytest", `--junitxml=${xml}`, ...args);
+  const status = pytest(`--junitxml=${xml}`, ...args);
   if (existsSync(xml)) writeFileSync(json, JSON.stringify(reportOf(readFileSync(xml, "utf8"))));
-  return unclean.length > 0 ? 1 : status;
+  return status;
 }
 
 const cases = /<testcase classname="([^"]*)" name="([^"]*)"[^>]*?(?:\/>|>([^]*?)<\/testcase>)/g;

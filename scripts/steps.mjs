@@ -8,6 +8,9 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const installedModules = join(root, "node_modules");
+/** The Python with benchmarks/peers/requirements.txt and packages/python/requirements.txt. */
+export const peersPython =
+  process.env.PERIODIC_EVAL_PEERS_PYTHON ?? join(root, ".cache", "peers", "bin", "python");
 
 /** An error that stops the script, in the format of the library's errors. */
 export class Missing extends Error {
