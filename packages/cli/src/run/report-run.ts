@@ -142,9 +142,6 @@ function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
   return `${colours.bold(name)}  ${length}measuring ${formatCost(phase)}`;
 }
 
-/** Returns `right-answer log prob` for `gold_log_prob`. */
-export const metricName = (metric: string): string => humanizeName(metric).replace(/^gold /, "right-answer ");
-
 function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
   const { id, metric, unit, start, end, isSingle, change, against } = summary;
   const verdict =
@@ -157,7 +154,7 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
       : colours.dim(` at ${formatPercent(100 * change.alpha)}`);
   const hint = change?.verdict && change.exploratory ? colours.dim(" (only a hint)") : "";
   return [
-    `${humanizeName(id)}: ${metricName(metric)}`,
+    `${humanizeName(id)}: ${humanizeName(metric)}`,
     formatMeasurement(start, unit),
     isSingle ? "–" : `→ ${formatMeasurement(end, unit)}`,
     formatChange(summary),

@@ -192,7 +192,7 @@ export function closingText(
     stop,
     lost === null ? null : colours.yellow(`writing stopped (${lost})`),
     measurementCount(snapshots),
-    ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} disabled`)),
+    ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} not measured`)),
     ...lastWith(snapshots, isNotJudged).map((id) => colours.yellow(`${id} cannot be judged`)),
     overheadText(snapshots),
     undisturbedText(undisturbed(snapshots), colours),

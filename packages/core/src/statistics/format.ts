@@ -36,8 +36,9 @@ export function formatP(p: number | null): string {
   return p === null ? missingValueText : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
 }
 
-/** Returns `gold log prob` for `gold_log_prob`. */
-export const humanizeName = (name: string): string => name.replaceAll("_", " ");
+/** Returns `right-answer log prob` for `gold_log_prob`. */
+export const humanizeName = (name: string): string =>
+  name.replace(/^gold_/, "right-answer ").replaceAll("_", " ");
 
 /** Returns seconds with three significant digits: `0.123 s`. */
 export const secondsText = (seconds: number): string => `${Number(seconds.toPrecision(3))} s`;

@@ -52,8 +52,8 @@ const definitions = {
   accuracy: "Share of questions for which the model prefers the correct choice.",
   "gold margin":
     "Log-probability of the correct choice minus that of the best wrong one. Below 0, a wrong choice is more likely.",
-  "gold log prob": "Log-probability of the correct choice, in nats. 0 is certainty.",
-  "gold prob": "Probability of the correct choice among the choices.",
+  "right-answer log prob": "Log-probability of the correct choice, in nats. 0 is certainty.",
+  "right-answer prob": "Probability of the correct choice among the choices.",
 } as const;
 
 export type Term = keyof typeof definitions;

@@ -99,22 +99,22 @@ function isConstant({ snapshots }: PhaseRecord, { id, metric }: MetricSummary): 
 }
 
 /**
- * Formats a phase's overhead: `18.4 %`; `142.8 %, within the grace` if the budget's grace allowed more than its ceiling; `142.8 %,
- * no ceiling set` if nothing limited it; `not applicable` if training ran in another process, which does not wait for measurements.
+ * Formats a phase's overhead: `18.4 %`; `142.8 %, within the 60 s that the budget always allows` if those allowed more than its
+ * ceiling; `142.8 %, no ceiling set` if nothing limited it; `not applicable` if training ran in another process, which does not wait for measurements.
  */
 function formatOverhead(phase: PhaseRecord): string {
   if (isElsewhere(phase)) return "not applicable";
   const limit = hasNoCeiling(phase)
     ? ", no ceiling set"
     : isWithinGrace(phase.snapshots)
-      ? ", within the grace"
+      ? `, ${graceText(phase.snapshots)}`
       : "";
   return `${formatPercent(phase.overheadPercent)}${limit}`;
 }
 
 /**
- * Formats what measuring cost in a phase: `5.07 s, within the grace of 60 s` if the budget's grace left everything whole, else
- * `5.07 s, overhead 18.4 %`. `5.07 s at start and end`, which have no limit, if nothing was measured between them.
+ * Formats what measuring cost in a phase: `5.07 s, within the 60 s that the budget always allows` if those left everything whole,
+ * else `5.07 s, overhead 18.4 %`. `5.07 s at start and end`, which have no limit, if nothing was measured between them.
  */
 export function formatCost(phase: PhaseRecord): string {
   if (!isElsewhere(phase) && isOnlyEdges(phase.snapshots))

@@ -114,12 +114,12 @@ describe("a run of two phases", () => {
       `em ${table}, no ceiling set`,
     ]);
     await writeSampleRun(runDir, (snapshot) => {
-      const budget = { limit: "grace_seconds", reduced: false } as const;
+      const budget = { limit: "grace_seconds", grace_seconds: 60, reduced: false } as const;
       return { ...snapshot, timing: { ...snapshot.timing, governor: "whole: 9 s left", budget } };
     });
     expect((await overheads()).slice(1)).toEqual([
-      `coupling ${table}, within the grace`,
-      `em ${table}, within the grace`,
+      `coupling ${table}, within the 60 s that the budget always allows`,
+      `em ${table}, within the 60 s that the budget always allows`,
     ]);
   });
 

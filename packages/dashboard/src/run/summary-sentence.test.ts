@@ -89,7 +89,7 @@ it.each<[string, Partial<MetricSummary>, string]>([
       end: at(600, 1, { baseline: paired({ verdict: "changed" }) }),
       firstEvidence: null,
     },
-    "Gold margin: −0.50 nats at step 0, 1.00 nats at step 600. Change: +1.50 nats. Changed at 5.0 %, exploratory. Detectable change: ±0.12 nats. First evidence (changed): step 600 of em (run step 1400).",
+    "Right-answer margin: −0.50 nats at step 0, 1.00 nats at step 600. Change: +1.50 nats. Changed at 5.0 %, exploratory. Detectable change: ±0.12 nats. First evidence (changed): step 600 of em (run step 1400).",
   ],
   [
     "a change over pairs against the direction of the values",
@@ -127,17 +127,17 @@ it.each<[string, Partial<MetricSummary>, string]>([
   [
     "no change",
     { change: paired(none), start: at(0, 0.62), firstEvidence: null },
-    "Capability in em: no change seen. 62 of 100 questions right before and after.",
+    "Capability in em: no evidence of a change. 62 of 100 questions right before and after.",
   ],
   [
     "a change that the end does not show",
     { change: paired(none), start: at(0, 0.62) },
-    "Capability in em: no change seen at the end, but worse at step 320. 62 of 100 questions right before and after.",
+    "Capability in em: no evidence of a change at the end, but worse at step 320. 62 of 100 questions right before and after.",
   ],
   [
     "a change that the last measurement does not show, which is not at the end",
     { change: paired(none), start: at(0, 0.62), end: at(640, 0.62) },
-    "Capability in em: no change seen at step 640, but worse at step 320. 62 of 100 questions right before and at step 640.",
+    "Capability in em: no evidence of a change at step 640, but worse at step 320. 62 of 100 questions right before and at step 640.",
   ],
   [
     "too few rows, where only a large change would have been detected",
@@ -172,7 +172,7 @@ it.each<[string, Partial<MetricSummary>, string]>([
       end: at(800, 0),
       firstEvidence: null,
     },
-    "Leakage in all personas in em: no change seen. 0 of 100 answers with the trait before and after.",
+    "Leakage in all personas in em: no evidence of a change. 0 of 100 answers with the trait before and after.",
   ],
   [
     "leakage with its source first",
@@ -182,7 +182,7 @@ it.each<[string, Partial<MetricSummary>, string]>([
   [
     "a change in nats",
     { metric: "gold_margin", unit: "nats", start: at(0, -0.5), end: at(600, 1) },
-    "Capability in em: worse. Gold margin −0.50 nats before, 1.00 nats at step 600.",
+    "Capability in em: worse. Right-answer margin −0.50 nats before, 1.00 nats at step 600.",
   ],
   [
     "a change over pairs",

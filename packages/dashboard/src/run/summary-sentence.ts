@@ -91,7 +91,7 @@ function meaningOf(summary: MetricSummary): string {
   const at = end.isAtEnd ? " at the end" : ` at step ${end.step}`;
   switch (judgementOf(summary)) {
     case "no change":
-      return `no change seen${earlier === "" ? "" : at}${than}${earlier}`;
+      return `no evidence of a change${earlier === "" ? "" : at}${than}${earlier}`;
     case "too few":
       return `too few ${noun} to see a change${than}${earlier}`;
     case "untested":

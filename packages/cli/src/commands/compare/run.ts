@@ -16,7 +16,6 @@ import {
   formatValue,
   humanizeName,
 } from "@periodic-eval/dashboard";
-import { metricName } from "../../run/report-run.ts";
 import type { LabelledRun } from "../../run/read-runs.ts";
 import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
 
@@ -197,7 +196,7 @@ const columns = [
 /** Returns a table per phase and metric: each group's change and its difference from the first group, then the excluded runs. */
 export function comparisonTables(compared: readonly ComparedMetric[], colours: Colours): string {
   const tables = compared.map(({ phase, id, metric, unit, groups, leftOut }) => {
-    const title = `${colours.bold(phase)}  ${humanizeName(id)}: ${metricName(metric)}`;
+    const title = `${colours.bold(phase)}  ${humanizeName(id)}: ${humanizeName(metric)}`;
     const rows = groups.filter(({ runs }) => runs > 0).map((group) => groupRow(group, unit));
     const isEmpty = columns.map((_, at) => rows.every((row) => /^(→ )?–$/.test(row[at]!)));
     const filled = <T>(cells: readonly T[]) => cells.filter((__, at) => !isEmpty[at]);

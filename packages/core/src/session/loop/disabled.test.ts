@@ -54,7 +54,7 @@ it.each([
     expect(reason).toBe(why);
     expect(ofSnapshot).toMatchObject([{ kind: "disabled", message: why }]);
   }
-  expect(closingText("runs/1", snapshots)).toContain("0 measured, 6 skipped, capability disabled");
+  expect(closingText("runs/1", snapshots)).toContain("0 measured, 6 skipped, capability not measured");
 });
 
 it("disables it in a callback that takes the block", async () => {
