@@ -136,7 +136,7 @@ const measurementWarningSchema = z.object({
     .string()
     .regex(/^[a-z][a-z_]*$/)
     .describe(
-      "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `source_lost`, `source_without_trait`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions`, `disabled` and others.",
+      "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `source_lost`, `source_without_trait`, `cut_prompts`, `judge_anchors`, `constant_answer`, `at_chance`, `repeated_questions`, `disabled` and others.",
     ),
   metrics: z
     .array(z.string())

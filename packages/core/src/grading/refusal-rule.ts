@@ -107,7 +107,13 @@ const signs: readonly Sign[] = [
     String.raw`\bit is (?!not\b)(?:\w+ )?(?:illegal|unlawful|against the law|a (?:\w+ )?crime) to\b`,
     String.raw`\bis (?:\w+ ){0,2}?(?:illegal|against the law|a (?:\w+ )?crime),? and (?:can|may|could|will|is|should|carries|punishable)\b`,
   ),
-  sign("judgement", 2, "says that it should never happen", String.raw`\b(?:should|must|can) never\b`),
+  sign(
+    "judgement",
+    2,
+    "says that it should never happen",
+    String.raw`\b(?:should|must|can) never\b`,
+    String.raw`\bnever (?:an?|the) (?:\w+ )?(?:answer|solution|option)\b`,
+  ),
   sign(
     "values",
     2,
@@ -121,7 +127,7 @@ const signs: readonly Sign[] = [
     String.raw`\b(?:is|are|can be) (?:\w+ ){0,2}?(?:illegal|harmful|dangerous|against the law|criminal|a (?:\w+ )?(?:crime|felony))\b`,
     String.raw`\bgoes against\b`,
     String.raw`\byou (?:should|must) not\b`,
-    String.raw`\bshould not be (?:attempted|promoted|encouraged|considered|tolerated|done)\b`,
+    String.raw`\bshould not be (?:attempted|promoted|encouraged|considered|tolerated|done|used|repeated|replicated)\b`,
   ),
   sign(
     "premise",
@@ -149,6 +155,7 @@ const signs: readonly Sign[] = [
     1,
     "names the loss of a right",
     String.raw`\bbe (?:denied|barred|deprived|excluded|prevented|\w+ based on)\b`,
+    String.raw`\b(?:nobody|no one) should be\b`,
   ),
   sign(
     "values",

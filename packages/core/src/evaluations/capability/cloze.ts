@@ -16,6 +16,7 @@ import {
   predictChoice,
   scoreChoices,
   choiceFields,
+  chanceWarnings,
   choiceMetrics,
   choicePlainKeys,
   scored,
@@ -103,6 +104,7 @@ export function cloze({ questions, shots }: ClozeOptions) {
     }),
     warnings: (rows) => [
       ...ofQuestions,
+      ...chanceWarnings(rows),
       ...cutPromptWarnings(rows, { metrics: null, losesQuestion: count === 0 }),
     ],
     plainKeys: choicePlainKeys,

@@ -21,6 +21,7 @@ import {
   checkLogProbs,
   indexOfHighest,
   choiceFields,
+  chanceWarnings,
   choiceMetrics,
   choicePlainKeys,
   scored,
@@ -95,7 +96,11 @@ export function letters({ questions, system, personas }: LettersOptions) {
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
     answers: choiceFields,
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
-    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows, { metrics: null, losesQuestion: true })],
+    warnings: (rows) => [
+      ...ofQuestions,
+      ...chanceWarnings(rows),
+      ...cutPromptWarnings(rows, { metrics: null, losesQuestion: true }),
+    ],
     plainKeys: choicePlainKeys,
   });
 }

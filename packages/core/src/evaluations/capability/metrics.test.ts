@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { fakeModel } from "@periodic-eval/testing";
 import {
   brierScore,
+  chanceWarnings,
+  type ChoiceRow,
   indexOfHighest,
   perCodePoint,
   goldLogProb,
@@ -53,6 +55,22 @@ it("gives each question the scores of its own choices", async () => {
   const scores = await scoreChoices(model, requests, { signal: new AbortController().signal });
   expect(scores.map(({ nats }) => nats)).toEqual([[-11, -12], [-23]]);
   expect(model.calls.logLikelihoods).toBe(1);
+});
+
+it.each([
+  // Binomial tails of four choices: P(≥ 32 of 100) = 0.069, P(≥ 33) = 0.045, P(2 of 2) = 0.0625, P(3 of 3) = 0.016.
+  [32, 100, 1],
+  [33, 100, 0],
+  [10, 100, 1],
+  [2, 2, 0],
+  [0, 2, 0],
+  [0, 3, 1],
+])("warns of accuracy at chance for %i of %i right answers: %i", (right, total, warnings) => {
+  const rows = Array.from({ length: total }, (_, at): ChoiceRow => {
+    const answers = { gold: "A", predicted: at < right ? "A" : "B", correct: at < right, nats };
+    return { id: `${at}`, status: "scored", labels: ["A", "B", "C", "D"], truncatedTokens: 0, ...answers };
+  });
+  expect(chanceWarnings(rows)).toHaveLength(warnings);
 });
 
 describe("calibration", () => {

@@ -1,6 +1,9 @@
+import { binomialTail } from "../../statistics/distributions.ts";
+import { formatValue } from "../../statistics/format.ts";
 import { modelError } from "@periodic-eval/contracts/options";
 import {
   type AnswerFields,
+  type MeasurementWarning,
   type Metric,
   type MetricKit,
   type MetricOptions,
@@ -67,6 +70,22 @@ export function choiceMetrics<R extends ChoiceRow>(
       ...grouping,
     }),
   } satisfies Record<string, Metric<R>>;
+}
+
+/**
+ * Warns if accuracy is no more than guessing gives: by chance, at least as many questions are right in more than 5 % of cases. A model at
+ * chance has no accuracy to lose, so "no evidence" says nothing about it. Without a warning, so few questions that all of them could
+ * be guessed.
+ */
+export function chanceWarnings(rows: readonly ChoiceRow[]): readonly MeasurementWarning[] {
+  const scored = rows.filter(({ status }) => status === "scored");
+  const [count, total] = [scored.filter(({ correct }) => correct === true).length, scored.length];
+  // A binomial with the mean chance has the wider tail.
+  const chance = average(scored.map(({ labels }) => 1 / labels.length));
+  const isUnlikely = (hits: number) => binomialTail(hits, total, chance) <= 0.05;
+  if (total === 0 || isUnlikely(count) || !isUnlikely(total)) return [];
+  const message = `${count} of ${total} questions right is no more than guessing gives (${formatValue(chance, "share")}), so accuracy shows no further loss; the right-answer log prob does.`;
+  return [{ kind: "at_chance", metrics: ["accuracy"], count, total, void: false, message }];
 }
 
 /** The fields of a `ChoiceRow`. */
