@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import type { AnyEvaluation } from "@periodic-eval/contracts";
+import type { AnyEvaluation, Budget } from "@periodic-eval/contracts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { everySteps } from "../schedule/triggers.ts";
 import { openSession, withSession } from "../session/loop/session.ts";
@@ -95,18 +95,22 @@ test("keeps the best value and the waiting count across a resume", async () => {
   expect(stops.map((stop) => stop !== null)).toEqual([false, true]);
 });
 
-test("escalates in the same window when the verdict is worse", async () => {
+test.each<[string, Budget]>([
+  ["without a ceiling", { overheadPercent: null }],
+  ["under the default budget", { overheadPercent: 20, graceSeconds: 60 }],
+])("escalates in the same window when the verdict is worse, %s", async (_, budget) => {
   const toy = toyTraining();
   const deep = toyEvaluation({ name: "deep" });
   const callbacks = [
-    scripted([40, 40, 10, 40, 40, 40, 40]),
+    scripted([40, 40, 10, 10, 40, 40, 40]),
     escalate({ when: worse("scripted"), run: [deep] }),
   ];
-  await train(toy, toy.options(callbacks, { maxSteps: 6 }));
+  await train(toy, toy.options(callbacks, { maxSteps: 6, budget }));
   const found = await toy.store.list();
   // 40 of 40 against 10 of 40: exact McNemar, 30 discordant one way, p = 2 · 2⁻³⁰.
   expect(found.filter(({ id }) => id === "escalate-deep").map(({ step, status }) => [step, status])).toEqual([
     [2, "complete"],
+    [3, "complete"],
   ]);
 });
 

@@ -318,12 +318,17 @@ export function measurementsAhead(
   current: UnderWay | null = null,
 ): readonly Wanted[] {
   const { callbacks, learned } = forecast;
-  return callbacks.flatMap((callback) => {
-    const { id } = callback;
+  const planned = callbacks.map((callback) => ({
+    id: callback.id,
+    count: countAhead(forecast, callback, projected),
+  }));
+  // A callback may request measurements with other ids than its own, as `escalate` does.
+  const others = [...now].filter((id) => callbacks.every((callback) => callback.id !== id));
+  return [...planned, ...others.map((id) => ({ id, count: 0 }))].flatMap(({ id, count }) => {
     const cost = learned.costs.of(id, rowsOf(id, current));
     const size = learned.sizes.get(id);
     if (cost === null || size === undefined) return [];
-    const measurements = countAhead(forecast, callback, projected) + (now.has(id) ? 1 : 0);
+    const measurements = count + (now.has(id) ? 1 : 0);
     return measurements > 0 ? [{ id, size, measurements, ...cost }] : [];
   });
 }
