@@ -23,6 +23,7 @@ import {
   choiceFields,
   chanceWarnings,
   choiceMetrics,
+  questionOf,
   choicePlainKeys,
   scored,
   unscored,
@@ -117,7 +118,7 @@ function byPersona(question: ArcQuestion, personas: readonly Persona[]): readonl
 /** Questions are the independent units: personas answer the same question alike. */
 const ofPersonas = {
   by: ({ persona }: ChoiceRow) => persona ?? null,
-  cluster: ({ id, persona }: ChoiceRow) => id.slice((persona ?? "").length + 1),
+  cluster: questionOf,
 };
 
 /** Returns the chat of one question. */

@@ -57,20 +57,37 @@ it("gives each question the scores of its own choices", async () => {
   expect(model.calls.logLikelihoods).toBe(1);
 });
 
-it.each([
-  // Binomial tails of four choices: P(≥ 32 of 100) = 0.069, P(≥ 33) = 0.045, P(2 of 2) = 0.0625, P(3 of 3) = 0.016.
-  [32, 100, 1],
-  [33, 100, 0],
-  [10, 100, 1],
-  [2, 2, 0],
-  [0, 2, 0],
-  [0, 3, 1],
-])("warns of accuracy at chance for %i of %i right answers: %i", (right, total, warnings) => {
-  const rows = Array.from({ length: total }, (_, at): ChoiceRow => {
-    const answers = { gold: "A", predicted: at < right ? "A" : "B", correct: at < right, nats };
-    return { id: `${at}`, status: "scored", labels: ["A", "B", "C", "D"], truncatedTokens: 0, ...answers };
+describe("chanceWarnings", () => {
+  const rowOf = (id: string, isRight: boolean, persona: string | null = null): ChoiceRow => {
+    const answers = { gold: "A", predicted: isRight ? "A" : "B", correct: isRight, nats };
+    const asked = { labels: ["A", "B", "C", "D"], truncatedTokens: 0, ...(persona !== null && { persona }) };
+    return { id: persona === null ? id : `${persona}/${id}`, status: "scored", ...asked, ...answers };
+  };
+  const rowsOf = (right: number, total: number, personas: readonly (string | null)[] = [null]) =>
+    personas.flatMap((persona) =>
+      Array.from({ length: total }, (_, at) => rowOf(`${at}`, at < right, persona)),
+    );
+
+  it.each([
+    // Binomial tails of four choices: P(≥ 32 of 100) = 0.069, P(≥ 33) = 0.045, P(2 of 2) = 0.0625, P(3 of 3) = 0.016.
+    [32, 100, ["32 of 100 questions right (32.0 %) cannot be told from guessing (25.0 %)."]],
+    [33, 100, []],
+    [2, 2, []],
+    [0, 2, []],
+    [0, 3, ["0 of 3 questions right (0.0 %) cannot be told from guessing (25.0 %)."]],
+    // P(≤ 12 of 100) = 0.00103, P(≤ 11) = 0.0004.
+    [12, 100, ["12 of 100 questions right (12.0 %) cannot be told from guessing (25.0 %)."]],
+    [11, 100, ["11 of 100 questions right is far fewer than guessing gives (25.0 %)."]],
+  ])("says of %i of %i right answers %j", (right, total, expected) => {
+    const messages = chanceWarnings(rowsOf(right, total)).map(({ message }) => message);
+    expect(messages).toEqual(expected.map((words) => expect.stringContaining(words)));
   });
-  expect(chanceWarnings(rows)).toHaveLength(warnings);
+
+  it("counts the answers of several personas to a question once", () => {
+    const personas = Array.from({ length: 9 }, (_, at) => `p${at}`);
+    expect(chanceWarnings(rowsOf(28, 100, personas))).toMatchObject([{ count: 28, total: 100 }]);
+    expect(chanceWarnings(rowsOf(33, 100, personas))).toEqual([]);
+  });
 });
 
 describe("calibration", () => {

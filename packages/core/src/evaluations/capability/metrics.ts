@@ -73,20 +73,33 @@ export function choiceMetrics<R extends ChoiceRow>(
 }
 
 /**
- * Warns if accuracy is no more than guessing gives: by chance, at least as many questions are right in more than 5 % of cases. A model at
- * chance has no accuracy to lose, so "no evidence" says nothing about it. Without a warning, so few questions that all of them could
- * be guessed.
+ * Warns if accuracy cannot be told from guessing: by chance, at least as many questions are right in more than 5 % of cases, so a
+ * loss would hardly show in it. Also if far fewer are right than by chance (p < 0.001). Without a warning, so few questions that all
+ * of them could be guessed. Personas answer the same question alike, so a question counts once, by their average.
  */
 export function chanceWarnings(rows: readonly ChoiceRow[]): readonly MeasurementWarning[] {
   const scored = rows.filter(({ status }) => status === "scored");
-  const [count, total] = [scored.filter(({ correct }) => correct === true).length, scored.length];
-  // A binomial with the mean chance has the wider tail.
-  const chance = average(scored.map(({ labels }) => 1 / labels.length));
+  const questions = [...grouped(scored, questionOf).values()];
+  const shares = questions.map((answers) =>
+    average(answers.map(({ correct }) => (correct === true ? 1 : 0))),
+  );
+  const [count, total] = [Math.round(sumOf(shares)), shares.length];
+  // A binomial with the mean chance has the wider tails.
+  const chance = average(questions.map(([first]) => 1 / first!.labels.length));
   const isUnlikely = (hits: number) => binomialTail(hits, total, chance) <= 0.05;
   if (total === 0 || isUnlikely(count) || !isUnlikely(total)) return [];
-  const message = `${count} of ${total} questions right is no more than guessing gives (${formatValue(chance, "share")}), so accuracy shows no further loss; the right-answer log prob does.`;
+  const isBelow = binomialTail(total - count, total, 1 - chance) < 0.001;
+  const right = `${count} of ${total} questions right${scored.length === total ? "" : " on average"}`;
+  const guessing = formatValue(chance, "share");
+  const message = isBelow
+    ? `${right} is far fewer than guessing gives (${guessing}). Check the answer key, and whether the model prefers one choice.`
+    : `${right} (${formatValue(count / total, "share")}) cannot be told from guessing (${guessing}). The right-answer log prob shows smaller changes.`;
   return [{ kind: "at_chance", metrics: ["accuracy"], count, total, void: false, message }];
 }
+
+/** Returns the id of a row's question, which several personas may answer. */
+export const questionOf = ({ id, persona }: Pick<ChoiceRow, "id" | "persona">): string =>
+  persona === undefined ? id : id.slice(persona.length + 1);
 
 /** The fields of a `ChoiceRow`. */
 export const choiceFields = {
