@@ -75,7 +75,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
   const [tables, document] = [recordingTerminal(), recordingTerminal()];
   await reportRun(runDir, { json: false }, tables);
   expect(tables.outputs[0]).toContain(
-    "stop_when ended em at step 20: capability worse. No condition was met up to step 0: the newest checkpoint",
+    "stop_when ended em at step 20: capability worse. No condition was met up to step 0: a checkpoint",
   );
   expect(tables.outputs[0]).toContain(
     "Second judge b at step 20: κ 0.50 [0.20, 0.70]; the same decision for 80.0 %",

@@ -39,6 +39,8 @@ export interface MetricSummary {
   readonly change: Paired | null;
   /** How the setup of the start differs from that of the end, so that they may not be paired: `the tokenizer a (here b)`. Null if they may. */
   readonly notPaired: string | null;
+  /** Why the end has no test although it can be judged: `there are too few observations`. Null if it has one, or is the only measurement. */
+  readonly notTested: string | null;
   /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
   readonly isOverPairs: boolean;
   /** The baseline of `change` if that is not `start`: `em step 0 of capability.adapter_off`. */
@@ -167,10 +169,20 @@ function metricSummary(
     source,
     change,
     notPaired: different.length === 0 ? null : different.join(", "),
+    notTested: start === end && change === null ? null : whyNotTested(start, change),
     isOverPairs: isAgainstStart && isNotEndMinusStart(tested.delta, start.value, end.value),
     against: change === null || isAgainstStart ? null : placeOf(change),
     firstEvidence: isJudged ? firstEvidence(measurements, end.baseline) : null,
   };
+}
+
+function whyNotTested(start: Measurement, change: Paired | null): string | null {
+  if (change === null)
+    return start.status === "complete"
+      ? "it has no baseline"
+      : `it has no baseline, because the measurement at step ${start.step} is ${start.status}`;
+  if (change.n_pairs === 0) return "no item was observed in both measurements";
+  return change.verdict === null ? "there are too few observations" : null;
 }
 
 const hasEvidence = (paired: Paired | null): boolean =>
@@ -224,10 +236,19 @@ export const partOfRange = (
 const headlinePart = 0.5;
 
 /**
- * The verdict of a phase's measurements about a metric. `void`: it cannot be judged. `untested`: nothing was compared. `too few`: no evidence,
- * and only changes beyond the limit would have been detected.
+ * The verdict of a phase's measurements about a metric. `void`: it cannot be judged. `untested`: nothing was compared. `equal`: every row
+ * has the same value in both measurements, so no detectable change is known. `too few`: no evidence, and only changes beyond the limit
+ * would have been detected.
  */
-export type Judgement = "void" | "untested" | "too few" | "no change" | "better" | "worse" | "changed";
+export type Judgement =
+  | "void"
+  | "untested"
+  | "equal"
+  | "too few"
+  | "no change"
+  | "better"
+  | "worse"
+  | "changed";
 
 /**
  * Judges a metric at the end of a phase. Page, terminal and gate use the same judgement.
@@ -239,8 +260,13 @@ export function judgementOf(summary: MetricSummary, limit = partOfRange(summary,
   if (voidReason !== null) return "void";
   if (change === null || change.verdict === null) return "untested";
   if (change.verdict !== "no evidence") return change.verdict;
+  if (hasEqualRows(summary.unit, change)) return "equal";
   return isDetected(change, limit) ? "no change" : "too few";
 }
+
+/** Without spread a mean has no interval. Of equal shares the detectable change is known unless there are too few. */
+const hasEqualRows = (unit: string, { delta, ci95, n_pairs: pairs }: Paired): boolean =>
+  unit !== "share" && delta === 0 && ci95 === null && pairs > 1;
 
 const isDetected = ({ minimal_detectable_change: detectable }: Paired, limit: number): boolean =>
   detectable !== null && Math.abs(detectable) <= limit;

@@ -543,7 +543,7 @@ describe("a run that stop_when ended", () => {
     await writeStopped();
     const items = [...(await page()).querySelectorAll(".sentences > li")];
     expect(text(items[0]!)).toBe(
-      "■ stop_when ended em at step 40: capability worse. No condition was met up to step 24: the newest checkpoint at or before it is the last clean one. Testcapability worse: <b>.",
+      "■ stop_when ended em at step 40: capability worse. No condition was met up to step 24: a checkpoint at or before it is clean. Testcapability worse: <b>.",
     );
     expect(items).toHaveLength(4);
     expect(phaseData(await readRun(runDir)).map(({ stop: of }) => of)).toEqual([

@@ -53,6 +53,7 @@ const summary = (more: Partial<MetricSummary> = {}): MetricSummary => {
     voidReason: null,
     startVoidReason: null,
     notPaired: null,
+    notTested: null,
     warnings: [],
     source: null,
     change,
@@ -113,7 +114,11 @@ it.each<[string, Partial<MetricSummary>, string]>([
   ],
   [
     "no pairs",
-    { change: paired({ verdict: null, delta: null, n_pairs: 0, alpha: null }), firstEvidence: null },
+    {
+      change: paired({ verdict: null, delta: null, n_pairs: 0, alpha: null }),
+      notTested: "no item was observed in both measurements",
+      firstEvidence: null,
+    },
     "Accuracy: 89.0 % at step 0, 62.0 % at step 800. Not tested: no item was observed in both measurements.",
   ],
 ])("states the test of %s", (_, more, sentence) => {
@@ -148,6 +153,23 @@ it.each<[string, Partial<MetricSummary>, string]>([
     "too few rows, where no change would have been detected",
     { change: paired({ ...none, minimal_detectable_change: null }), firstEvidence: null, metric: "hit_rate" },
     "Capability in em: too few rows to see a change. Hit rate 89 of 100 before, 62 of 100 after.",
+  ],
+  [
+    "a mean without spread",
+    {
+      metric: "score",
+      unit: "points",
+      change: paired({ ...none, ci95: null, minimal_detectable_change: null }),
+      start: at(0, 3),
+      end: at(800, 3),
+      firstEvidence: null,
+    },
+    "Capability in em: the same in every row before and after. Score 3.00 points before and after.",
+  ],
+  [
+    "an end of which no row counts",
+    { end: at(800, null), change: null },
+    "Capability in em: no value, because no row of the last measurement could be counted. 89 of 100 questions right before.",
   ],
   [
     "a metric that cannot be judged",
@@ -252,6 +274,7 @@ describe("every combination", () => {
                     isSingle,
                     change: isSingle && against === null ? null : change,
                     against,
+                    notTested: tested ? null : "there are too few observations",
                     firstEvidence: null,
                   };
                 }),

@@ -51,7 +51,7 @@ export function stopText(phase: string, { step, condition, cleanStep }: Conditio
   const clean =
     cleanStep === null
       ? "No earlier step is known to be clean."
-      : `No condition was met up to step ${cleanStep}: the newest checkpoint at or before it is the last clean one.`;
+      : `No condition was met up to step ${cleanStep}: a checkpoint at or before it is clean.`;
   return `stop_when ended ${phase} at step ${step}: ${condition}. ${clean}`;
 }
 
@@ -82,7 +82,10 @@ export function secondJudgeText({ snapshots }: PhaseRecord, id: string): string 
 
 function meaningOf(summary: MetricSummary): string {
   const { end, isSingle, metric, against, change, notPaired, firstEvidence } = summary;
-  if (end.value === null) return `no value, because the last measurement is ${end.status}`;
+  if (end.value === null)
+    return end.status === "complete"
+      ? "no value, because no row of the last measurement could be counted"
+      : `no value, because the last measurement is ${end.status}`;
   const than = against === null ? "" : `, compared with ${against}`;
   const noun = Object.hasOwn(counted, metric) ? counted[metric]![0] : "rows";
   const earlier = firstEvidence
@@ -92,6 +95,8 @@ function meaningOf(summary: MetricSummary): string {
   switch (judgementOf(summary)) {
     case "no change":
       return `no evidence of a change${earlier === "" ? "" : at}${than}${earlier}`;
+    case "equal":
+      return `the same in every row before and after${than}${earlier}`;
     case "too few":
       return `too few ${noun} to see a change${than}${earlier}`;
     case "untested":
@@ -135,15 +140,24 @@ const differenceOf = ({ unit, against, isOverPairs }: MetricSummary, change: Pai
  * the step of the first evidence: `Accuracy: 89.0 % at step 0, 62.0 % at step 800. Change: −27.0 points [−36.9, −16.6]. Worse at 1.0 %.`
  */
 export function testText(summary: MetricSummary): string {
-  const { metric, unit, start, end, isSingle, change, against, firstEvidence, voidReason, startVoidReason } =
-    summary;
+  const {
+    metric,
+    unit,
+    start,
+    end,
+    isSingle,
+    change,
+    against,
+    firstEvidence,
+    voidReason,
+    startVoidReason,
+    notTested,
+  } = summary;
   const at = (point: Measurement) => `${formatMeasurement(point, unit)} at step ${point.step}`;
   const reason =
     voidReason ??
     (startVoidReason && `at the start, ${startVoidReason}`) ??
-    (change === null && !isSingle && end.value !== null ? "it has no baseline" : null) ??
-    (change?.n_pairs === 0 ? "no item was observed in both measurements" : null) ??
-    (change !== null && change.verdict === null ? "there are too few observations" : null);
+    (end.value === null ? null : notTested);
   const isTested = reason === null && change !== null && end.value !== null;
   const detectable = change?.minimal_detectable_change ?? null;
   const first = firstEvidence ?? (isTested && change.verdict !== "no evidence" ? end : null);

@@ -114,7 +114,7 @@ function checkMetric(
   if (last.step < end)
     return because(
       `the last measurement is at step ${last.step}, and the phase ended at step ${end}`,
-      "If a file is lost, restore it. Otherwise measure at the end too (at_end: true).",
+      "If a file is lost, restore it. Otherwise measure at the end too: it is the default, unless `atEnd` is false.",
     );
   const summary = phases
     .find((other) => other.phase.name === phase.name)
@@ -140,7 +140,9 @@ const fixOfStatus = {
 function fixOfSkip({ step, warnings }: SeriesPoint, end: number): string {
   if (warnings.some(({ kind }) => kind === "disabled"))
     return "Its questions could not be had: name a file in `questions`.";
-  return step < end ? "Measure at the end too (at_end: true), which the budget never skips." : resume;
+  return step < end
+    ? "Measure at the end too, which the budget never skips: it is the default, unless `atEnd` is false."
+    : resume;
 }
 
 /** A metric that a condition names, in one phase. */

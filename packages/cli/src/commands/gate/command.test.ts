@@ -307,12 +307,35 @@ describe("a run of snapshots", () => {
     await write(start, atEnd({ metrics: { ...start.metrics, other: unknown } }));
     expect(await reasonOf("capability worse")).toEqual([
       3,
-      "the last measurement, at step 100, has no verdict on accuracy",
+      "the last measurement, at step 100, has no verdict on accuracy: it has no baseline",
     ]);
     expect(await reasonOf("capability.other > 5 %")).toEqual([
       3,
       "the last measurement, at step 100, has no value of other",
     ]);
+  });
+
+  it.each([
+    ["could not fall by what would have been detected", 0.02, 3, "began at 2.0 % and could not get worse"],
+    ["could fall by that", 0.5, 0, null],
+  ])("passes `worse` without evidence only if the metric %s", async (_, value, code, reason) => {
+    const accuracy = { ...start.metrics["accuracy"]!, value, n: 100 };
+    const change: Paired = {
+      ...{ phase: "train", step: 0, n_pairs: 100, delta: -0.01, ci95: [-0.06, 0.03], test: "mcnemar_exact" },
+      ...{
+        p_value: 1,
+        alpha: 0.05,
+        minimal_detectable_change: 0.1,
+        verdict: "no evidence",
+        exploratory: false,
+      },
+    };
+    const baseline = { accuracy: change };
+    await write(
+      exampleSnapshot({ step: 0, metrics: { accuracy } }),
+      atEnd({ metrics: { accuracy }, paired: { baseline, previous: null } }),
+    );
+    expect(await reasonOf("capability worse")).toEqual([code, reason && expect.stringContaining(reason)]);
   });
 
   it("ends with 1 if one condition is true and another is inconclusive", async () => {

@@ -78,6 +78,7 @@ const undecided = (reason: string, fix: string, interval: DecidingInterval | nul
 const detectablePart = 0.2;
 
 const lookAtAnswers = "Look at the answers on the page: the run has to be measured again without the cause.";
+const useValue = "Use a condition on the value.";
 const measureMore = "Measure more questions or samples";
 
 function decideVerdict(
@@ -85,7 +86,7 @@ function decideVerdict(
   summary: MetricSummary,
   detectable: readonly DetectableChange[],
 ): Decision {
-  const { metric, end, unit, change, notPaired, voidReason, startVoidReason } = summary;
+  const { metric, start, end, unit, change, notPaired, notTested, voidReason, startVoidReason } = summary;
   const written = detectable.find((threshold) => threshold.unit === unitOfChange(unit));
   const limit = written === undefined ? partOfRange(summary, detectablePart) : written.value / scaleOf(unit);
   const judgement = judgementOf(summary, limit);
@@ -98,19 +99,36 @@ function decideVerdict(
           `the last measurement, at step ${end.step}, is not compared: the start has ${notPaired}`,
           "Measure start and end with the same setup, or use a condition on the value.",
         );
-      return startVoidReason === null
-        ? undecided(
-            `the last measurement, at step ${end.step}, has no verdict on ${metric}`,
-            "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value.",
-          )
-        : undecided(`at the start: ${startVoidReason}`, "Use a condition on the value.");
+      if (startVoidReason !== null) return undecided(`at the start: ${startVoidReason}`, useValue);
+      return undecided(
+        `the last measurement, at step ${end.step}, has no verdict on ${metric}${notTested === null ? "" : `: ${notTested}`}`,
+        change === null
+          ? "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value."
+          : `${measureMore}, or use a condition on the value.`,
+      );
+    case "equal":
+      return undecided(
+        "every row has the same value before and after: no detectable change is known",
+        useValue,
+      );
     case "too few":
       return undecided(tooFew(change!.minimal_detectable_change, limit, unit), `${measureMore}.`);
     case "no change":
-      return decided(false);
+      return verdict === "worse" && !canGetWorse(summary)
+        ? undecided(
+            `no evidence, but it began at ${formatValue(start.value, unit)} and could not get worse by what would have been detected`,
+            "Use a condition on the value, or on another metric.",
+          )
+        : decided(false);
     default:
       return decided(verdict === "changed" || verdict === judgement);
   }
+}
+
+/** Whether the start leaves room for the change that would have been detected: accuracy of 2 % cannot fall by 10 points. */
+function canGetWorse({ start, range: [least, most], higherIsBetter, change }: MetricSummary): boolean {
+  const detectable = Math.abs(change!.minimal_detectable_change!);
+  return start.value === null || (higherIsBetter! ? start.value - least : most - start.value) >= detectable;
 }
 
 function tooFew(detectable: number | null, limit: number, unit: string): string {
