@@ -13,7 +13,7 @@ export {
 export type { FeedbackSummary } from "./feedback/read-feedback.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
-export { formatMeasurement } from "./charts/metric-curves.ts";
+export { formatMeasurement, isAtEnd } from "./charts/metric-curves.ts";
 export { formatCost } from "./run/phase-table.ts";
 export type { PhaseChanges } from "./answers/read-answers.ts";
 export { answerRows } from "./answers/answer-rows.ts";
