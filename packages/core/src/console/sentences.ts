@@ -158,6 +158,10 @@ export function snapshotText(snapshot: Snapshot, colours: Colours): string {
   ]);
 }
 
+/** Returns the reason of a measurement without what differs when it is repeated: budgets repeat a reason with other numbers. */
+export const repeatedReason = ({ status, reason }: Pick<Snapshot, "status" | "reason">): string | null =>
+  status === "skipped" && reason !== null ? reason.replaceAll(/[\d.]+/g, "") : reason;
+
 const verdictColours = { better: "green", worse: "red", changed: "yellow", "no evidence": "dim" } as const;
 
 export function verdictText(verdict: Paired["verdict"], colours: Colours): string | null {
