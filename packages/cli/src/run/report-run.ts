@@ -5,13 +5,14 @@ import { formatDelta, formatValue, missingValueText } from "@periodic-eval/core/
 import {
   formatChange,
   formatInterval,
-  formatMeasurement,
   edgeHeadings,
+  edgeValues,
   formatCost,
   formatPercent,
   headline,
   humanizeName,
   isGroupMetric,
+  isOnlyAtEnd,
   notFinished,
   phaseData,
   phaseText,
@@ -108,7 +109,7 @@ function headlines(run: RunRecord, colours: Colours): string {
 
 const columnsOf = (metrics: readonly MetricSummary[]) => [
   { words: "metric" },
-  ...edgeHeadings(metrics),
+  ...edgeHeadings(metrics.filter((summary) => !isOnlyAtEnd(summary))),
   "change",
   "95 % interval",
   { words: "verdict" },
@@ -156,7 +157,8 @@ function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
 }
 
 function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
-  const { id, metric, unit, start, end, isSingle, change, against } = summary;
+  const { id, metric, unit, isSingle, change, against } = summary;
+  const [first, last] = edgeValues(summary);
   const verdict =
     summary.voidReason === null
       ? verdictText(change?.verdict ?? null, colours)
@@ -168,8 +170,8 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
   const hint = change?.verdict && change.exploratory ? colours.dim(" (only a hint)") : "";
   return [
     `${humanizeName(id)}: ${humanizeName(metric)}`,
-    formatMeasurement(start, unit),
-    isSingle ? "–" : `→ ${formatMeasurement(end, unit)}`,
+    first,
+    isSingle ? last : `→ ${last}`,
     formatChange(summary),
     formatInterval(change?.ci95, unit),
     (verdict ?? "–") + level + hint + (against === null ? "" : colours.dim(` against ${against}`)),

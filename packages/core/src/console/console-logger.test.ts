@@ -310,6 +310,8 @@ it("states seconds without a limit for a phase that was measured only at its sta
     exampleSnapshot({ phase: "em", step, crossed: [edge], timing: timing(edge) }),
   );
   expect(closingText(null, edges)).toMatch(/^2 measurements, measuring 2\.8 s at start and end, training/);
+  expect(closingText(null, edges.slice(1))).toMatch(/^1 measurement, measuring 1\.4 s at the end, training/);
+  expect(closingText(null, edges.slice(0, 1))).toMatch(/^1 measurement, measuring 1\.4 s at the start, /);
 });
 
 it("says where the last phase was interrupted", () => {

@@ -13,7 +13,7 @@ import { shellWord } from "@periodic-eval/contracts/options";
 import {
   isVoid,
   warningsOf,
-  isOnlyEdges,
+  edgesText,
   isWithinGrace,
   overheadOf,
   undisturbed,
@@ -231,26 +231,30 @@ const placeText = ({ step, maxSteps }: Pick<PhaseEnd, "step" | "maxSteps">): str
 /**
  * Returns `overhead 9.8 %`, with the phase's name if there are several; null if none has one. Where the grace left everything
  * whole, the seconds count and not the share: `measuring 5.2 s, within the 60 s that the budget always allows`. A phase that was
- * measured only at its start and end has no limit: `measuring 5.2 s at start and end`.
+ * measured only at its start and end has no limit: `measuring 5.2 s at start and end`, or `at the end` if only that was measured.
  */
 function overheadText(snapshots: readonly Snapshot[]): string | null {
   const phases = [...grouped(snapshots, ({ phase }) => phase)];
   const ofPhases = phases.flatMap(([name, ofPhase]) => {
     const percent = overheadOf(ofPhase);
     const ofName = phases.length === 1 ? "" : ` (${name})`;
-    const limit = isOnlyEdges(ofPhase) ? "none" : isWithinGrace(ofPhase) ? "grace" : "share";
-    return percent === null ? [] : [{ ofPhase, ofName, percent, limit }];
+    const edges = edgesText(ofPhase);
+    const limit = edges !== null ? "none" : isWithinGrace(ofPhase) ? "grace" : "share";
+    return percent === null ? [] : [{ ofPhase, ofName, percent, limit, edges: edges ?? "" }];
   });
   const limited = ofPhases.filter(({ limit }) => limit === "share");
   const within = ofPhases.filter(({ limit }) => limit === "grace");
-  const edges = ofPhases.filter(({ limit }) => limit === "none");
+  const atEdges = grouped(
+    ofPhases.filter(({ limit }) => limit === "none"),
+    ({ edges }) => edges,
+  );
   const secondsOf = (some: typeof ofPhases) =>
     some.map(({ ofPhase, ofName }) => `${secondsText(measuringSeconds(ofPhase))}${ofName}`).join(", ");
   const shares = limited.map(({ percent, ofName }) => `${percent.toFixed(1)} %${ofName}`);
   const parts = [
     ...(shares.length === 0 ? [] : [`overhead ${shares.join(", ")}`]),
     ...(within.length === 0 ? [] : [`measuring ${secondsOf(within)}, ${graceText(within[0]!.ofPhase)}`]),
-    ...(edges.length === 0 ? [] : [`measuring ${secondsOf(edges)} at start and end`]),
+    ...[...atEdges].map(([edges, some]) => `measuring ${secondsOf(some)} ${edges}`),
   ];
   return parts.length === 0 ? null : parts.join(", ");
 }

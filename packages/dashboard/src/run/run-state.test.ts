@@ -144,3 +144,14 @@ it("heads the columns of a phase without a start by their steps, and mentions no
   expect(edgeHeadings(summarizePhases(whole)[0]!.metrics)).toEqual(["start", "end"]);
   expect((await pageOf()).body.textContent).toContain("Dotted line: baseline.");
 });
+
+it("shows a measurement at the end only in the column of the end, with its cost", async () => {
+  const paired = { baseline: null, previous: null };
+  const end = em.at(-1)!;
+  const timing = { ...end.timing, governor: "whole, 100 items: the end is never reduced" };
+  await write([{ ...end, paired, timing }]);
+  const table = (await pageOf()).querySelector("#phases table")!;
+  expect(text(table.querySelector("caption"))).toMatch(/measuring took [\d.]+ s at the end$/);
+  expect([...table.querySelectorAll("thead th")].map(text).slice(0, 3)).toEqual(["metric", "start", "end"]);
+  expect([...table.querySelectorAll("tr.primary td")].map(text).slice(0, 2)).toEqual(["–", "63.0 %"]);
+});
