@@ -157,10 +157,10 @@ export function displayLogger(
     },
     close() {
       grading.flush();
-      const stop = end?.finished === false ? end : null;
+      const early = end?.finished === false || end?.stop !== undefined ? end : null;
       const all = inRunOrder([...snapshots.values()]);
       if (closingLine && all.length > 0)
-        display.keep(closingText(run, all, colours, stop, end?.lost ?? null));
+        display.keep(closingText(run, all, colours, early, end?.lost ?? null));
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();

@@ -175,25 +175,21 @@ const joined = (parts: readonly (string | null)[], separator = "  "): string =>
  * Returns the last line of a run: `runs/1: 5 measured, 1 skipped, overhead 9.8 %, training undisturbed: yes. See the page: …`.
  *
  * @param run The run's folder; null if the run is a custom store.
- * @param interrupted Where the last phase was interrupted; null if it finished.
+ * @param early Where the last phase was interrupted, or ended by `stopWhen`; null if it was trained to its end.
  * @param lost Why nothing more could be written; null if everything was.
  */
 export function closingText(
   run: string | null,
   snapshots: readonly Snapshot[],
   colours: Colours = noColours,
-  interrupted: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> | null = null,
+  early: (Pick<PhaseEnd, "phase" | "step" | "maxSteps"> & Partial<PhaseEnd>) | null = null,
   lost: string | null = null,
 ): string {
   const prefix = run === null ? "" : `${colours.bold(run)}: `;
   const page =
     run === null || lost !== null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
-  const stop =
-    interrupted === null
-      ? null
-      : colours.yellow(`${interrupted.phase} interrupted at ${placeText(interrupted)}`);
   const facts = [
-    stop,
+    early === null ? null : colours.yellow(earlyText(early)),
     lost === null ? null : colours.yellow(`writing stopped (${lost})`),
     measurementCount(snapshots),
     ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} not measured`)),
@@ -202,6 +198,14 @@ export function closingText(
     undisturbedText(undisturbed(snapshots), colours),
   ];
   return `${prefix}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
+}
+
+/** Returns `em interrupted at step 23 of 200`, or `stop_when ended em at step 40 of 200 (capability worse)`. */
+function earlyText(early: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> & Partial<PhaseEnd>): string {
+  const { phase, finished = false, stop } = early;
+  return finished && stop !== undefined
+    ? `stop_when ended ${phase} at ${placeText(early)} (${stop.condition})`
+    : `${phase} interrupted at ${placeText(early)}`;
 }
 
 /** Returns `6 measurements`, or `2 measured, 3 skipped, 1 failed` if some were skipped or failed. */
