@@ -317,8 +317,8 @@ describe("on the hub, a callback without a result of the trained model", () => {
     const run = fileStore(runDir);
     await run.put(exampleSnapshot({ phase: "em", step: 24 }), []);
     await run.recordClosing!({ phase: "em", step: 24, maxSteps: 100, finished: true });
-    const left = async () =>
-      JSON.parse((await runCommand(["export", runDir, "--to", "hub", "--json"])).out) as Any;
+    const left = async (): Promise<Any> =>
+      JSON.parse((await runCommand(["export", runDir, "--to", "hub", "--json"])).out);
     expect(await left()).toMatchObject({ files: ["model-index.yaml"], left_out_callbacks: [] });
     await run.recordClosing!({ phase: "second", step: 10, maxSteps: 10, finished: true });
     await run.close!();
