@@ -80,6 +80,8 @@ export interface PhaseEnd extends RunProgress {
   readonly finished: boolean;
   /** Why the session could write nothing more: another process took over the run, or its folder is gone; omitted otherwise. */
   readonly lost?: string;
+  /** The condition of `stopWhen` that ended training; omitted if none did. */
+  readonly stop?: ConditionStop;
 }
 
 /** Receives metrics, snapshots and events. A logger that throws or does not answer is reported and never stops training. */

@@ -98,7 +98,8 @@ it("prints no table, and a line for all steps at which a callback was skipped fo
   for (const [step, reason] of [
     [0, "disabled"],
     [50, "disabled"],
-    [80, "no budget"],
+    [60, "0.2 s are left (19 planned)"],
+    [80, "0.1 s are left (18 planned)"],
     [100, "disabled"],
   ] as const)
     await store.put(exampleSnapshot({ ...outcome, step, reason }), []);
@@ -108,7 +109,7 @@ it("prints no table, and a line for all steps at which a callback was skipped fo
   expect(tables.outputs[0]).toMatch(/^\nem +100 steps, .+\n\ntraining undisturbed: .+\n$/);
   expect(tables.outputs.slice(1, 3)).toEqual([
     "em steps 0, 50, 100: capability skipped: disabled",
-    "em step 80: capability skipped: no budget",
+    "em steps 60, 80: capability skipped: 0.2 s are left (19 planned) (numbers of step 60)",
   ]);
 });
 

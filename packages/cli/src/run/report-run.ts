@@ -1,17 +1,18 @@
 import { grouped, type RunRecord } from "@periodic-eval/contracts";
 import type { Snapshot } from "@periodic-eval/core";
-import { undisturbedText, verdictText } from "@periodic-eval/core/console";
+import { repeatedReason, undisturbedText, verdictText } from "@periodic-eval/core/console";
 import { formatDelta, formatValue, missingValueText } from "@periodic-eval/core/statistics";
 import {
   formatChange,
   formatInterval,
-  formatMeasurement,
   edgeHeadings,
+  edgeValues,
   formatCost,
   formatPercent,
   headline,
   humanizeName,
   isGroupMetric,
+  isOnlyAtEnd,
   notFinished,
   phaseData,
   phaseText,
@@ -52,12 +53,7 @@ export async function reportRun(
     if (state !== null) terminal.out(terminal.colours.yellow(state));
     const parts = [headlines(run, terminal.colours), phaseTables(run, terminal.colours)];
     terminal.out(`\n${parts.filter((part) => part !== "").join("\n\n")}\n`);
-    // A callback that is disabled is skipped at every step for the same reason.
-    for (const same of grouped(incomplete, (result) => `${result.phase}: ${outcomeText(result)}`).values()) {
-      const steps = same.map(({ step }) => step);
-      const at = `step${steps.length === 1 ? "" : "s"} ${steps.join(", ")}`;
-      terminal.out(`${same[0]!.phase} ${at}: ${outcomeText(same[0]!)}`);
-    }
+    for (const line of incompleteLines(incomplete)) terminal.out(line);
     for (const { file, kind, message } of run.problems)
       terminal.out(`${problemNames[kind]}: ${file}: ${message}`);
     terminal.out(pageLine(path));
@@ -66,6 +62,24 @@ export async function reportRun(
   const phases = phaseData(run);
   const { problems } = run;
   terminal.out(jsonText({ run_dir: runDir, page: path, phases, incomplete, problems }));
+}
+
+type Incomplete = Pick<Snapshot, "phase" | "id" | "step" | "status" | "reason">;
+
+/**
+ * Returns a line for all steps at which a callback had one outcome. A callback that is disabled is skipped at every step for the same
+ * reason; a budget repeats its reason with other numbers.
+ */
+function incompleteLines(incomplete: readonly Incomplete[]): readonly string[] {
+  const keyOf = (result: Incomplete) =>
+    `${result.phase}: ${outcomeText({ ...result, reason: repeatedReason(result) })}`;
+  return [...grouped(incomplete, keyOf).values()].map((same) => {
+    const [first, ...others] = same;
+    const steps = `step${others.length === 0 ? "" : "s"} ${same.map(({ step }) => step).join(", ")}`;
+    const isExact = others.every(({ reason }) => reason === first!.reason);
+    const numbers = isExact ? "" : ` (numbers of step ${first!.step})`;
+    return `${first!.phase} ${steps}: ${outcomeText(first!)}${numbers}`;
+  });
 }
 
 /** Returns `capability skipped: REASON`. */
@@ -95,7 +109,7 @@ function headlines(run: RunRecord, colours: Colours): string {
 
 const columnsOf = (metrics: readonly MetricSummary[]) => [
   { words: "metric" },
-  ...edgeHeadings(metrics),
+  ...edgeHeadings(metrics.filter((summary) => !isOnlyAtEnd(summary))),
   "change",
   "95 % interval",
   { words: "verdict" },
@@ -143,7 +157,8 @@ function phaseTitle(phase: PhaseSummary["phase"], colours: Colours): string {
 }
 
 function metricRow(summary: MetricSummary, colours: Colours): readonly string[] {
-  const { id, metric, unit, start, end, isSingle, change, against } = summary;
+  const { id, metric, unit, isSingle, change, against } = summary;
+  const [first, last] = edgeValues(summary);
   const verdict =
     summary.voidReason === null
       ? verdictText(change?.verdict ?? null, colours)
@@ -155,8 +170,8 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
   const hint = change?.verdict && change.exploratory ? colours.dim(" (only a hint)") : "";
   return [
     `${humanizeName(id)}: ${humanizeName(metric)}`,
-    formatMeasurement(start, unit),
-    isSingle ? "–" : `→ ${formatMeasurement(end, unit)}`,
+    first,
+    isSingle ? last : `→ ${last}`,
     formatChange(summary),
     formatInterval(change?.ci95, unit),
     (verdict ?? "–") + level + hint + (against === null ? "" : colours.dim(` against ${against}`)),

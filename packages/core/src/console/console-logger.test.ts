@@ -310,12 +310,18 @@ it("states seconds without a limit for a phase that was measured only at its sta
     exampleSnapshot({ phase: "em", step, crossed: [edge], timing: timing(edge) }),
   );
   expect(closingText(null, edges)).toMatch(/^2 measurements, measuring 2\.8 s at start and end, training/);
+  expect(closingText(null, edges.slice(1))).toMatch(/^1 measurement, measuring 1\.4 s at the end, training/);
+  expect(closingText(null, edges.slice(0, 1))).toMatch(/^1 measurement, measuring 1\.4 s at the start, /);
 });
 
-it("says where the last phase was interrupted", () => {
+it("says where the last phase was interrupted, or ended by stop_when", () => {
   const at = { phase: "em", step: 23, maxSteps: 200 };
   expect(closingText("runs/1", [exampleSnapshot()], undefined, at)).toMatch(
     /^runs\/1: em interrupted at step 23 of 200, 1 measurement, /,
+  );
+  const stop = { condition: "x worse", step: 23, reason: "", id: "x", measuredAt: 20, cleanStep: 10 };
+  expect(closingText("runs/1", [exampleSnapshot()], undefined, { ...at, finished: true, stop })).toMatch(
+    /^runs\/1: stop_when ended em at step 23 of 200 \(x worse\), 1 measurement, /,
   );
 });
 

@@ -5,6 +5,7 @@ import {
   closingText,
   measuringText,
   noColours,
+  repeatedReason,
   snapshotText,
   trainingText,
   type Colours,
@@ -156,10 +157,10 @@ export function displayLogger(
     },
     close() {
       grading.flush();
-      const stop = end?.finished === false ? end : null;
+      const early = end?.finished === false || end?.stop !== undefined ? end : null;
       const all = inRunOrder([...snapshots.values()]);
       if (closingLine && all.length > 0)
-        display.keep(closingText(run, all, colours, stop, end?.lost ?? null));
+        display.keep(closingText(run, all, colours, early, end?.lost ?? null));
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();
@@ -177,13 +178,10 @@ interface Reason {
 }
 
 /** Returns the reason known of an id if a snapshot without a result repeats it, else remembers the new one and returns null. */
-function sameReason(
-  { phase, id, step, status, reason }: Snapshot,
-  reasons: Map<string, Reason>,
-): Reason | null {
-  if (reason === null || (status !== "failed" && status !== "skipped")) return null;
-  // Budgets repeat a reason with other numbers.
-  const text = status === "skipped" ? reason.replaceAll(/[\d.]+/g, "") : reason;
+function sameReason(snapshot: Snapshot, reasons: Map<string, Reason>): Reason | null {
+  const { phase, id, step, status } = snapshot;
+  const text = repeatedReason(snapshot);
+  if (text === null || (status !== "failed" && status !== "skipped")) return null;
   const earlier = reasons.get(`${phase}/${id}`);
   if (earlier?.reason === text) return earlier;
   reasons.set(`${phase}/${id}`, { reason: text, firstStep: step, lastStep: step });

@@ -1,4 +1,4 @@
-export { graceText, measurementCount, snapshotText, undisturbedText } from "./sentences.ts";
+export { graceText, measurementCount, repeatedReason, snapshotText, undisturbedText } from "./sentences.ts";
 export {
   displayLogger,
   keepRunningWithoutOutput,

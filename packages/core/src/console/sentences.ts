@@ -13,7 +13,7 @@ import { shellWord } from "@periodic-eval/contracts/options";
 import {
   isVoid,
   warningsOf,
-  isOnlyEdges,
+  edgesText,
   isWithinGrace,
   overheadOf,
   undisturbed,
@@ -158,6 +158,10 @@ export function snapshotText(snapshot: Snapshot, colours: Colours): string {
   ]);
 }
 
+/** Returns the reason of a measurement without what differs when it is repeated: budgets repeat a reason with other numbers. */
+export const repeatedReason = ({ status, reason }: Pick<Snapshot, "status" | "reason">): string | null =>
+  status === "skipped" && reason !== null ? reason.replaceAll(/[\d.]+/g, "") : reason;
+
 const verdictColours = { better: "green", worse: "red", changed: "yellow", "no evidence": "dim" } as const;
 
 export function verdictText(verdict: Paired["verdict"], colours: Colours): string | null {
@@ -171,25 +175,21 @@ const joined = (parts: readonly (string | null)[], separator = "  "): string =>
  * Returns the last line of a run: `runs/1: 5 measured, 1 skipped, overhead 9.8 %, training undisturbed: yes. See the page: …`.
  *
  * @param run The run's folder; null if the run is a custom store.
- * @param interrupted Where the last phase was interrupted; null if it finished.
+ * @param early Where the last phase was interrupted, or ended by `stopWhen`; null if it was trained to its end.
  * @param lost Why nothing more could be written; null if everything was.
  */
 export function closingText(
   run: string | null,
   snapshots: readonly Snapshot[],
   colours: Colours = noColours,
-  interrupted: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> | null = null,
+  early: (Pick<PhaseEnd, "phase" | "step" | "maxSteps"> & Partial<PhaseEnd>) | null = null,
   lost: string | null = null,
 ): string {
   const prefix = run === null ? "" : `${colours.bold(run)}: `;
   const page =
     run === null || lost !== null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
-  const stop =
-    interrupted === null
-      ? null
-      : colours.yellow(`${interrupted.phase} interrupted at ${placeText(interrupted)}`);
   const facts = [
-    stop,
+    early === null ? null : colours.yellow(earlyText(early)),
     lost === null ? null : colours.yellow(`writing stopped (${lost})`),
     measurementCount(snapshots),
     ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} not measured`)),
@@ -198,6 +198,14 @@ export function closingText(
     undisturbedText(undisturbed(snapshots), colours),
   ];
   return `${prefix}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
+}
+
+/** Returns `em interrupted at step 23 of 200`, or `stop_when ended em at step 40 of 200 (capability worse)`. */
+function earlyText(early: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> & Partial<PhaseEnd>): string {
+  const { phase, finished = false, stop } = early;
+  return finished && stop !== undefined
+    ? `stop_when ended ${phase} at ${placeText(early)} (${stop.condition})`
+    : `${phase} interrupted at ${placeText(early)}`;
 }
 
 /** Returns `6 measurements`, or `2 measured, 3 skipped, 1 failed` if some were skipped or failed. */
@@ -227,26 +235,30 @@ const placeText = ({ step, maxSteps }: Pick<PhaseEnd, "step" | "maxSteps">): str
 /**
  * Returns `overhead 9.8 %`, with the phase's name if there are several; null if none has one. Where the grace left everything
  * whole, the seconds count and not the share: `measuring 5.2 s, within the 60 s that the budget always allows`. A phase that was
- * measured only at its start and end has no limit: `measuring 5.2 s at start and end`.
+ * measured only at its start and end has no limit: `measuring 5.2 s at start and end`, or `at the end` if only that was measured.
  */
 function overheadText(snapshots: readonly Snapshot[]): string | null {
   const phases = [...grouped(snapshots, ({ phase }) => phase)];
   const ofPhases = phases.flatMap(([name, ofPhase]) => {
     const percent = overheadOf(ofPhase);
     const ofName = phases.length === 1 ? "" : ` (${name})`;
-    const limit = isOnlyEdges(ofPhase) ? "none" : isWithinGrace(ofPhase) ? "grace" : "share";
-    return percent === null ? [] : [{ ofPhase, ofName, percent, limit }];
+    const edges = edgesText(ofPhase);
+    const limit = edges !== null ? "none" : isWithinGrace(ofPhase) ? "grace" : "share";
+    return percent === null ? [] : [{ ofPhase, ofName, percent, limit, edges: edges ?? "" }];
   });
   const limited = ofPhases.filter(({ limit }) => limit === "share");
   const within = ofPhases.filter(({ limit }) => limit === "grace");
-  const edges = ofPhases.filter(({ limit }) => limit === "none");
+  const atEdges = grouped(
+    ofPhases.filter(({ limit }) => limit === "none"),
+    ({ edges }) => edges,
+  );
   const secondsOf = (some: typeof ofPhases) =>
     some.map(({ ofPhase, ofName }) => `${secondsText(measuringSeconds(ofPhase))}${ofName}`).join(", ");
   const shares = limited.map(({ percent, ofName }) => `${percent.toFixed(1)} %${ofName}`);
   const parts = [
     ...(shares.length === 0 ? [] : [`overhead ${shares.join(", ")}`]),
     ...(within.length === 0 ? [] : [`measuring ${secondsOf(within)}, ${graceText(within[0]!.ofPhase)}`]),
-    ...(edges.length === 0 ? [] : [`measuring ${secondsOf(edges)} at start and end`]),
+    ...[...atEdges].map(([edges, some]) => `measuring ${secondsOf(some)} ${edges}`),
   ];
   return parts.length === 0 ? null : parts.join(", ");
 }

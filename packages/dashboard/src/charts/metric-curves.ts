@@ -71,7 +71,7 @@ function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCur
   const points = phases.flatMap((phase, phaseIndex) =>
     phase.series
       .filter((callback) => callback.id === id)
-      .flatMap((callback) => callback.points.map((point) => ({ point, phase: phase.name, phaseIndex }))),
+      .flatMap((callback) => callback.points.map((point) => ({ point, phase, phaseIndex }))),
   );
   const metrics = [...new Set(points.flatMap(({ point }) => Object.keys(point.metrics)))];
   // A primary metric without any value is a finding, if a warning says why. The source's rate says what leakage is about.
@@ -92,7 +92,7 @@ function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCur
 
 interface PlacedPoint {
   readonly point: SeriesPoint;
-  readonly phase: string;
+  readonly phase: PhaseRecord;
   readonly phaseIndex: number;
 }
 
@@ -112,14 +112,14 @@ function curveOf(callback: string, metric: string, points: readonly PlacedPoint[
 function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint): Measurement {
   const value = point.metrics[metric];
   return {
-    phase,
+    phase: phase.name,
     phaseIndex,
     step: point.step,
     runStep: point.runStep,
     pct: point.pct,
     status: point.status,
     isAtStart: point.step === 0 || point.crossed.includes("start"),
-    isAtEnd: point.pct === 100 || point.crossed.includes("end"),
+    isAtEnd: isAtEnd(point, phase),
     value: value?.value ?? null,
     ci95: value?.ci95 ?? null,
     estimand: value?.estimand ?? null,
@@ -128,6 +128,12 @@ function measurementOf(metric: string, { point, phase, phaseIndex }: PlacedPoint
     warnings: warningsOf(point, metric),
   };
 }
+
+/** Whether a measurement is at the end of its phase: at `max_steps`, or where training ended early. */
+export const isAtEnd = (
+  { pct, crossed, step }: Pick<SeriesPoint, "pct" | "crossed" | "step">,
+  { state, closedAt }: Pick<PhaseRecord, "state" | "closedAt">,
+): boolean => pct === 100 || crossed.includes("end") || (state === "finished" && step === closedAt);
 
 export const hasValue = ({ value }: Measurement): boolean => value !== null;
 

@@ -179,12 +179,14 @@ const isRepeat = (a: Snapshot, b: Snapshot): boolean =>
 
 /** Options of a training file that differ between runs that are averaged, or change no number. */
 const perRun = ["seed", "run_dir", "loggers", "$schema"];
+/** The places of the block that says what is measured. */
+const places = ["periodic_eval", "eval"];
 
 function trainingDifference(
   here: { readonly of: RunOfMean; readonly last: Snapshot },
   there: { readonly of: RunOfMean; readonly last: Snapshot },
 ): string | null {
-  const [config, other] = [here, there].map(({ of }) => withoutKeys(of.config ?? null, perRun));
+  const [config, other] = [here, there].map(({ of }) => trainingOptions(of.config ?? null));
   const isKnown = config !== null && other !== null;
   return (
     difference(here.last.max_steps, there.last.max_steps, "number of steps") ??
@@ -192,8 +194,15 @@ function trainingDifference(
   );
 }
 
-const withoutKeys = (json: Json, keys: readonly string[]): Json =>
-  isMap(json) ? Object.fromEntries(Object.entries(json).filter(([key]) => !keys.includes(key))) : json;
+/** Returns the options on which training depends. Of what is measured, only `stop_when` changes the training. */
+function trainingOptions(config: Json): Json {
+  if (!isMap(config)) return config;
+  const { periodic_eval: direct, eval: nested } = config;
+  const block = direct ?? (isMap(nested) ? nested["periodic_eval"] : null);
+  const options = Object.entries(config).filter(([key]) => ![...perRun, ...places].includes(key));
+  const stopWhen = isMap(block) ? (block["stop_when"] ?? null) : null;
+  return { ...Object.fromEntries(options), periodic_eval: { stop_when: stopWhen } };
+}
 
 /** Names the first part of two values that differs: `option of leakage sampling.temperature is 1, but 0`; null if they are equal. */
 function difference(here: Json, there: Json, what: string, path = ""): string | null {

@@ -43,12 +43,12 @@ export function findings(run: RunRecord): Html | false {
   );
 }
 
-/** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
+/** Renders a note on the process that writes the run, on the interruption that ended it, or on phases that were not trained; null without any. */
 export function writerNote(run: RunRecord): Html | null {
   const explanation = notFinished(run);
   if (explanation === null) return null;
-  const when =
-    runState(run).state === "interrupted" ? "" : " This was the state when the page was generated.";
+  const isOver = ["interrupted", "finished"].includes(runState(run).state);
+  const when = isOver ? "" : " This was the state when the page was generated.";
   return html`<p class="notice">${explanation}${when}</p>`;
 }
 

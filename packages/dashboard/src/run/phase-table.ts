@@ -1,6 +1,6 @@
 import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import { graceText } from "@periodic-eval/core/console";
-import { isOnlyEdges, isWithinGrace, undisturbed } from "@periodic-eval/store";
+import { edgesText, isWithinGrace, undisturbed } from "@periodic-eval/store";
 import { phaseAccent } from "../charts/chart.ts";
 import { formatMeasurement, isGroupMetric, phaseText } from "../charts/metric-curves.ts";
 import {
@@ -34,12 +34,25 @@ export function phaseTables(run: RunRecord): Html {
   </section>`;
 }
 
+/** Whether the only measurement of a metric is at the end of its phase: it belongs in the column of the end. */
+export const isOnlyAtEnd = ({ isSingle, end }: Pick<MetricSummary, "isSingle" | "end">): boolean =>
+  isSingle && end.isAtEnd && !end.isAtStart;
+
+/** Formats the values at the start and at the end of a phase; one of them is missing if there is one measurement. */
+export function edgeValues(summary: MetricSummary): readonly [string, string] {
+  const { isSingle, start, end, unit } = summary;
+  return [
+    isOnlyAtEnd(summary) ? missingValueText : formatMeasurement(start, unit),
+    isSingle && !isOnlyAtEnd(summary) ? missingValueText : formatMeasurement(end, unit),
+  ];
+}
+
 function columnsOf(metrics: readonly MetricSummary[]): readonly RowColumn<MetricSummary>[] {
-  const [first, last] = edgeHeadings(metrics);
+  const [first, last] = edgeHeadings(metrics.filter((summary) => !isOnlyAtEnd(summary)));
   return [
     ["metric", ({ id, metric }) => `${humanizeName(id)}: ${humanizeName(metric)}`],
-    [first, ({ start, unit }) => formatMeasurement(start, unit)],
-    [last, ({ isSingle, end, unit }) => (isSingle ? missingValueText : formatMeasurement(end, unit))],
+    [first, (summary) => edgeValues(summary)[0]],
+    [last, (summary) => edgeValues(summary)[1]],
     [
       "change",
       ({ change, unit, isOverPairs }) =>
@@ -69,7 +82,7 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const hasLength = phase.maxSteps !== null || phase.state !== "finished";
   const length = hasLength ? `${phaseText(phase)}, ` : "";
   const shown = metrics.filter(({ metric }) => !isGroupMetric(metric));
-  const cost = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
+  const cost = `measuring took ${formatCost(phase)}`;
   const constant = shown.filter((summary) => !summary.isPrimary && isConstant(phase, summary));
   const options = {
     className: phaseAccent(phaseIndex),
@@ -99,29 +112,18 @@ function isConstant({ snapshots }: PhaseRecord, { id, metric }: MetricSummary): 
 }
 
 /**
- * Formats a phase's overhead: `18.4 %`; `142.8 %, within the 60 s that the budget always allows` if those allowed more than its
- * ceiling; `142.8 %, no ceiling set` if nothing limited it; `not applicable` if training ran in another process, which does not wait for measurements.
- */
-function formatOverhead(phase: PhaseRecord): string {
-  if (isElsewhere(phase)) return "not applicable";
-  const limit = hasNoCeiling(phase)
-    ? ", no ceiling set"
-    : isWithinGrace(phase.snapshots)
-      ? `, ${graceText(phase.snapshots)}`
-      : "";
-  return `${formatPercent(phase.overheadPercent)}${limit}`;
-}
-
-/**
  * Formats what measuring cost in a phase: `5.07 s, within the 60 s that the budget always allows` if those left everything whole,
  * else `5.07 s, overhead 18.4 %`. `5.07 s at start and end`, which have no limit, if nothing was measured between them.
  */
 export function formatCost(phase: PhaseRecord): string {
-  if (!isElsewhere(phase) && isOnlyEdges(phase.snapshots))
-    return `${formatSeconds(phase.evaluationSeconds)} at start and end`;
-  const isWithin = !isElsewhere(phase) && !hasNoCeiling(phase) && isWithinGrace(phase.snapshots);
-  const share = isWithin ? graceText(phase.snapshots) : `overhead ${formatOverhead(phase)}`;
-  return `${formatSeconds(phase.evaluationSeconds)}, ${share}`;
+  const seconds = formatSeconds(phase.evaluationSeconds);
+  // A training in another process does not wait for measurements.
+  if (isElsewhere(phase)) return `${seconds}, overhead not applicable`;
+  const edges = edgesText(phase.snapshots);
+  if (edges !== null) return `${seconds} ${edges}`;
+  const overhead = `${seconds}, overhead ${formatPercent(phase.overheadPercent)}`;
+  if (hasNoCeiling(phase)) return `${overhead}, no ceiling set`;
+  return isWithinGrace(phase.snapshots) ? `${seconds}, ${graceText(phase.snapshots)}` : overhead;
 }
 
 /** Whether a phase was trained in another process, so that its overhead is unknown. */

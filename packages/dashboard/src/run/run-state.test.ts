@@ -1,13 +1,14 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { declarePhases, fileStore, readRun } from "@periodic-eval/store";
+import type { PhaseClosing } from "@periodic-eval/contracts";
 import type { Snapshot } from "@periodic-eval/core";
 import { parseHTML } from "linkedom";
 import { beforeEach, describe, expect, it } from "vitest";
 import { phaseText } from "../charts/metric-curves.ts";
 import { phaseData, edgeHeadings, summarizePhases } from "./phase-summary.ts";
 import { renderPage } from "./run-page.ts";
-import { runState } from "./run-state.ts";
+import { notFinished, runState } from "./run-state.ts";
 import { sampleSnapshots } from "./sample-run.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
@@ -16,7 +17,10 @@ beforeEach(() => void (runDir = temporaryFolder()));
 
 const em = sampleSnapshots().filter(({ phase }) => phase === "em");
 
-async function write(snapshots: readonly Snapshot[], closing?: { step: number; finished: boolean }) {
+async function write(
+  snapshots: readonly Snapshot[],
+  closing?: Pick<PhaseClosing, "step" | "finished" | "stop">,
+) {
   const store = fileStore(runDir);
   for (const snapshot of snapshots) await store.put(snapshot, []);
   if (closing !== undefined) await store.recordClosing!({ phase: "em", maxSteps: 60, ...closing });
@@ -96,6 +100,19 @@ describe("the state of a run", () => {
     expect(runState(await readRun(runDir)).state).toBe("finished");
   });
 
+  it("is finished, and names the phases that were not trained, if stop_when ended the phase before them", async () => {
+    const unlock = await declarePhases(runDir, ["em", "second", "third"]);
+    const stop = { condition: "x worse", step: 24, reason: "", id: "x", measuredAt: 24, cleanStep: 0 };
+    await write(em.slice(0, 3), { step: 24, finished: false, stop });
+    await unlock();
+    expect(runState(await readRun(runDir)).state).toBe("interrupted");
+    const run = await write([], { step: 24, finished: true, stop });
+    const explanation = "No process is writing this run. stop_when ended em; second, third were not trained.";
+    expect(runState(run)).toEqual({ state: "finished", explanation });
+    expect(notFinished(run)).toBe(explanation);
+    expect(text((await pageOf()).querySelector(".notice"))).toBe(explanation);
+  });
+
   it("is unknown for a run without measurements that never closed, and ignores a damaged file", async () => {
     await write([], { step: 60, finished: true });
     await writeFile(join(runDir, "periodic_eval", ".phases"), '[{"phase": 1}]');
@@ -126,4 +143,15 @@ it("heads the columns of a phase without a start by their steps, and mentions no
   const whole = await write(em);
   expect(edgeHeadings(summarizePhases(whole)[0]!.metrics)).toEqual(["start", "end"]);
   expect((await pageOf()).body.textContent).toContain("Dotted line: baseline.");
+});
+
+it("shows a measurement at the end only in the column of the end, with its cost", async () => {
+  const paired = { baseline: null, previous: null };
+  const end = em.at(-1)!;
+  const timing = { ...end.timing, governor: "whole, 100 items: the end is never reduced" };
+  await write([{ ...end, paired, timing }]);
+  const table = (await pageOf()).querySelector("#phases table")!;
+  expect(text(table.querySelector("caption"))).toMatch(/measuring took [\d.]+ s at the end$/);
+  expect([...table.querySelectorAll("thead th")].map(text).slice(0, 3)).toEqual(["metric", "start", "end"]);
+  expect([...table.querySelectorAll("tr.primary td")].map(text).slice(0, 2)).toEqual(["–", "63.0 %"]);
 });

@@ -30,13 +30,17 @@ export function stateOfWriter(writer: Writer | null): RunState | null {
 }
 
 /** Returns the state of a training run from its lock; without a lock, from where its last phase closed or was measured last. */
-export function runState({ writer, phases, closings }: RunRecord): RunState {
+export function runState(run: RunRecord): RunState {
+  const { writer, phases, closings } = run;
   const lockState = stateOfWriter(writer);
   if (lockState !== null) return lockState;
-  const waiting = closings.find(({ step, finished, phase }) => {
-    return step === 0 && !finished && !phases.some(({ name }) => name === phase);
-  });
-  if (waiting !== undefined) return unwritten("interrupted", `Its phase ${waiting.phase} has not begun.`);
+  const waiting = waitingPhases(run);
+  // A pipeline ends with the phase that stop_when ended.
+  if (waiting.length > 0 && hasStopped(run)) {
+    const names = `${waiting.join(", ")} ${waiting.length === 1 ? "was" : "were"}`;
+    return unwritten("finished", `stop_when ended ${phases.at(-1)!.name}; ${names} not trained.`);
+  }
+  if (waiting.length > 0) return unwritten("interrupted", `Its phase ${waiting[0]} has not begun.`);
   const last = phases.at(-1);
   const closing = closings.at(-1);
   // A phase that measures nothing has no snapshots, but it closes.
@@ -48,16 +52,32 @@ export function runState({ writer, phases, closings }: RunRecord): RunState {
   return unwritten(state, `Its last phase, ${name}, ${isMeasured ? "was measured at its end" : "finished"}.`);
 }
 
+/** Returns the declared phases that have not begun. */
+const waitingPhases = ({ phases, closings }: RunRecord): readonly string[] =>
+  closings.flatMap(({ step, finished, phase }) =>
+    step === 0 && !finished && !phases.some(({ name }) => name === phase) ? [phase] : [],
+  );
+
+/** Whether `stop_when` ended the last phase that has begun. */
+function hasStopped({ phases, closings }: RunRecord): boolean {
+  const [last, closing] = [phases.at(-1), closings.at(-1)];
+  return last?.state === "finished" && closing?.phase === last.name && closing.stop !== undefined;
+}
+
 /** Returns the state of a run that no process is writing. */
 export const unwritten = (state: RunState["state"], why: string): RunState => ({
   state,
   explanation: `No process is writing this run. ${why}`,
 });
 
-/** Returns the sentence on the process that writes the run, or on the interruption that ended it; null for a finished run. */
+/**
+ * Returns the sentence on the process that writes the run, on the interruption that ended it, or on phases that were not trained; null
+ * for a run whose phases have finished.
+ */
 export function notFinished(run: RunRecord): string | null {
   const { state, explanation } = runState(run);
-  return run.writer === null && state !== "interrupted" ? null : explanation;
+  const isWhole = run.writer === null && state !== "interrupted" && waitingPhases(run).length === 0;
+  return isWhole ? null : explanation;
 }
 
 function stateOfClosing({ phase, step, maxSteps, finished }: PhaseClosing): RunState {

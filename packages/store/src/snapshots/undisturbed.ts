@@ -101,15 +101,24 @@ export function isWithinGrace(phase: readonly Measured[]): boolean {
   return ofTime.length > 0 && ofTime.every(({ limit, reduced }) => limit === "grace_seconds" && !reduced);
 }
 
-/** Whether a governed phase was measured only at its start and end, which the budget never limits. */
-export const isOnlyEdges = (phase: readonly Placed[]): boolean =>
-  phase.length > 0 && phase.every((snapshot) => snapshot.timing.governor !== "off" && isEdge(snapshot));
+/**
+ * Returns where a governed phase was measured, if only at its start or end, which the budget never limits: `at start and end`, `at the
+ * start` or `at the end`. Null if it was measured between them, and without a budget.
+ */
+export function edgesText(phase: readonly Placed[]): string | null {
+  const isEdge = (snapshot: Placed) =>
+    snapshot.timing.governor !== "off" && (isStart(snapshot) || isEnd(snapshot));
+  if (phase.length === 0 || !phase.every(isEdge)) return null;
+  if (!phase.some(isEnd)) return "at the start";
+  return phase.some(isStart) ? "at start and end" : "at the end";
+}
 
 /** The parts of a snapshot that say where in its phase it was measured. */
 type Placed = Pick<Snapshot, "timing" | "step" | "max_steps" | "crossed">;
 
-const isEdge = ({ step, max_steps: maxSteps, crossed }: Placed): boolean =>
-  step === 0 || step === maxSteps || crossed.includes("start") || crossed.includes("end");
+const isStart = ({ step, crossed }: Placed): boolean => step === 0 || crossed.includes("start");
+const isEnd = ({ step, max_steps: maxSteps, crossed }: Placed): boolean =>
+  step === maxSteps || crossed.includes("end");
 
 function tookPlace({ status, receipt }: Measured): boolean {
   return (status !== "skipped" && status !== "failed") || receipt.some(isBroken);

@@ -154,6 +154,41 @@ it("counts a repeated seed once, averages no run with another training option, a
   expect(out).toMatch(/^group +runs +start +end +change$/m);
 });
 
+it("compares a run that stop_when ended at the step where its training ended", async () => {
+  const [whole, stopped] = [
+    await writeRun("whole", "1", 0.9, 0.5),
+    await writeRun("ended", "2", 0.9, 0.7, { step: 24 }),
+  ];
+  const store = fileStore(stopped);
+  await store.recordClosing!({ phase: "em", step: 24, maxSteps: 100, finished: true });
+  await store.close?.();
+  const { metrics } = JSON.parse((await cli("compare", whole, stopped, "--json")).out);
+  expect(metrics[0].left_out).toEqual([]);
+  expect(metrics[0].groups[1]).toMatchObject({ runs: 1, end: { value: 0.7 } });
+});
+
+it("averages runs with other measuring options, but not with another stop_when", async () => {
+  const runs = [
+    await writeRun("m1", "1", 0.9, 0.5),
+    await writeRun("m2", "2", 0.9, 0.4),
+    await writeRun("m3", "3", 0.9, 0.3),
+  ];
+  const blocks = [
+    "periodic_eval: { alignment: true }",
+    "eval: { periodic_eval: { alignment: false } }",
+    "periodic_eval: { stop_when: [accuracy worse] }",
+  ];
+  for (const [at, block] of blocks.entries()) await writeFile(join(runs[at]!, "train.yaml"), `${block}\n`);
+  const { metrics } = JSON.parse((await cli("compare", ...runs.map((run) => `em=${run}`), "--json")).out);
+  expect(metrics[0].groups).toMatchObject([{ runs: 2 }]);
+  expect(metrics[0].left_out).toMatchObject([
+    {
+      run: runs[2],
+      reason: `its training option periodic_eval.stop_when is ["accuracy worse"], but null in ${runs[0]}`,
+    },
+  ]);
+});
+
 it("does not pair a start and an end whose items or model differ, and names the difference", async () => {
   const run = await writeRun("rekeyed", "1", 0.9, 0.5);
   const store = fileStore(run);

@@ -37,9 +37,9 @@ describe("--to inspect", () => {
     const { folder, runDir, files } = await exported("inspect");
     expect(folder).toBe(join(runDir, "exports", "inspect"));
     expect(files).toEqual([
-      expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-capability-step-0_[0-9a-f]{22}\.eval$/),
       expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-kl-step-50_[0-9a-f]{22}\.eval$/),
       expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-alignment-step-100_[0-9a-f]{22}\.eval$/),
+      expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-capability-step-100_[0-9a-f]{22}\.eval$/),
     ]);
     const { "header.json": header, "summaries.json": summaries, ...rest } = logOf(folder, "capability");
     expect(header).toMatchObject({
@@ -48,7 +48,7 @@ describe("--to inspect", () => {
       eval: {
         task: "em/capability",
         model: "tiny",
-        tags: ["phase:em", "step:0"],
+        tags: ["phase:em", "step:100"],
         dataset: { name: "allenai/ai2_arc", samples: 10 },
         metadata: {
           receipt: [{ part: "weights", before: "a1", after: "a1", intact: true }],
@@ -149,10 +149,10 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
     "_samples.jsonl",
     ".json",
   ]);
-  const [lines, record, answers] = files.map((file) => readFileSync(join(folder, file), "utf8"));
+  const [answers, , lines, record] = files.map((file) => readFileSync(join(folder, file), "utf8"));
   const capability = JSON.parse(record!);
   expect(capability).toMatchObject({
-    evaluation_id: "periodic-eval/owner/tiny/em/capability/0/1767225600",
+    evaluation_id: "periodic-eval/owner/tiny/em/capability/100/1767225600",
     eval_library: { name: "@periodic-eval/core", version: "0.1.0" },
     evaluation_results: [
       {
@@ -276,25 +276,74 @@ it("writes the results of a model's page on the hub, with the dataset that was a
       value: 0.5,
       date: "2026-01-01T00:00:00.000Z",
       notes: expect.stringMatching(
-        /^@periodic-eval\/core 0\.1\.0, capability 1, em step 0, n = 4; 95 % interval 0\.15 to 0\.85; training undisturbed: not proven; provenance 00, snapshot [0-9a-f]{64}$/,
+        /^@periodic-eval\/core 0\.1\.0, capability 1, em step 100, n = 4; 95 % interval 0\.15 to 0\.85; training undisturbed: not proven; provenance 00, snapshot [0-9a-f]{64}$/,
       ),
     },
   ]);
   const [{ name, results }] = read(files[1]!)["model-index"];
   expect([name, results.length]).toEqual(["owner/tiny", 1]);
-  expect(results[0].metrics[0]).toMatchObject({ type: "accuracy", value: 0.5, args: { n: 4, step: 0 } });
+  expect(results[0].metrics[0]).toMatchObject({ type: "accuracy", value: 0.5, args: { n: 4, step: 100 } });
+});
+
+describe("on the hub, a callback without a result of the trained model", () => {
+  const accuracy = exampleSnapshot().metrics["accuracy"]!;
+  const warning = { kind: "garbage", metrics: ["accuracy"], count: 40, total: 40, void: true };
+  const message = "40 of 40 answers are incoherent: accuracy cannot be judged.";
+
+  it.each<[string, Partial<Snapshot>, string]>([
+    ["cannot be judged", { warnings: [{ ...warning, message }] }, `its end cannot be judged: ${message}`],
+    ["failed", { status: "failed", reason: "boom", metrics: {} }, "its end is failed: boom"],
+    [
+      "has no value",
+      { metrics: { accuracy: { ...accuracy, value: null } } },
+      "its end has no value of accuracy",
+    ],
+    ["is early", { step: 50 }, "its last measurement is at step 50 of 100 of em, not at the end"],
+  ])("is left out if its last measurement %s", async (_, changes, reason) => {
+    const runDir = temporaryFolder();
+    const run = fileStore(runDir);
+    await run.put(exampleSnapshot({ phase: "em" }), []);
+    await run.put(exampleSnapshot({ phase: "em", step: 100, crossed: [], ...changes }), []);
+    await run.close!();
+    const { out } = await runCommand(["export", runDir, "--to", "hub", "--json"]);
+    expect(JSON.parse(out)).toMatchObject({
+      files: [],
+      left_out_callbacks: [{ id: "capability", reason }],
+    });
+  });
+
+  it("is left out if another phase was trained later, but not if training ended early", async () => {
+    const runDir = temporaryFolder();
+    const run = fileStore(runDir);
+    await run.put(exampleSnapshot({ phase: "em", step: 24 }), []);
+    await run.recordClosing!({ phase: "em", step: 24, maxSteps: 100, finished: true });
+    const left = async (): Promise<Any> =>
+      JSON.parse((await runCommand(["export", runDir, "--to", "hub", "--json"])).out);
+    expect(await left()).toMatchObject({ files: ["model-index.yaml"], left_out_callbacks: [] });
+    await run.recordClosing!({ phase: "second", step: 10, maxSteps: 10, finished: true });
+    await run.close!();
+    expect((await left()).left_out_callbacks).toEqual([
+      {
+        id: "capability",
+        reason: "its last measurement is at the end of em, and second was trained later",
+      },
+    ]);
+  });
 });
 
 it("counts what it left out, and refuses damaged rows", async () => {
   const { runDir } = await exported("hub");
   const { out } = await runCommand(["export", runDir, "--to", "hub"]);
-  expect(out).toBe(
+  expect(out.split("\n")).toEqual([
+    "Left out: kl: its last measurement is at step 50 of 100 of em, not at the end",
+    "Left out: margin: its last measurement is at step 50 of 100 of em, not at the end",
+    "Left out: alignment: its end is partial: one answer was not graded",
     `${join(runDir, "exports", "hub")}: 2 files of 3 measurements, 1 skipped or not graded left out`,
-  );
-  await writeFile(join(runDir, "periodic_eval", "em", "capability_step_0.samples.jsonl"), "{}\n");
+  ]);
+  await writeFile(join(runDir, "periodic_eval", "em", "capability_step_100.samples.jsonl"), "{}\n");
   const { code, err } = await runCommand(["export", runDir, "--to", "inspect"]);
   expect(code).toBe(1);
-  expect(err).toContain("capability_step_0.samples.jsonl");
+  expect(err).toContain("capability_step_100.samples.jsonl");
 });
 
 it("writes 10,000 rows in less than 10 seconds of a processor", async () => {

@@ -10,8 +10,14 @@ import { samplesOf, type Measurement } from "./measurement.ts";
 /** Writes the files of a format into a folder, and returns their paths in it. */
 export type WriteFormat = (
   measurements: AsyncIterable<Measurement>,
-  options: { readonly folder: string; readonly model?: string },
-) => Promise<readonly string[]>;
+  options: { readonly run: RunRecord; readonly folder: string; readonly model?: string },
+) => Promise<WrittenFiles>;
+
+interface WrittenFiles {
+  readonly files: readonly string[];
+  /** The callbacks that a format of one result per callback leaves out, and why. */
+  readonly leftOut?: readonly { readonly id: string; readonly reason: string }[];
+}
 
 /** Each imports its format only when it is written. */
 const formats: Readonly<Record<string, () => Promise<WriteFormat>>> = {
@@ -30,7 +36,9 @@ interface ExportOptions {
 const help = `
 inspect writes an .eval log per measurement, for 'inspect view'; every-eval-ever
 writes data/ of its datastore; hub writes .eval_results/ and model-index.yaml of a
-model's repository, from the last complete measurement of each callback.
+model's repository, from the measurement of each callback at the end of training.
+It names each callback that it leaves out, and why: one that cannot be judged, has
+no value, or was not measured at the end.
 Measurements that were skipped, and those that are not graded yet, are left out.`;
 
 /** `export`: writes a run in the formats of Inspect, of Every Eval Ever and of the Hugging Face hub. It changes nothing in the run. */
@@ -54,13 +62,16 @@ export function addExport(program: Command, terminal: Terminal): void {
       const folder = out ?? join(runDir, "exports", to);
       await makeFolder(folder);
       const write = await formats[to]!();
-      const files = await write(measurementsOf(run, exported), { folder, ...options });
-      const leftOut = all.length - exported.length;
+      const { files, leftOut = [] } = await write(measurementsOf(run, exported), { run, folder, ...options });
+      const uncounted = all.length - exported.length;
       if (json) {
-        const counts = { measurements: exported.length, left_out: leftOut };
-        return terminal.out(jsonText({ run_dir: runDir, format: to, folder, ...counts, files }));
+        const counts = { measurements: exported.length, left_out: uncounted };
+        const results = { ...counts, left_out_callbacks: leftOut, files };
+        return terminal.out(jsonText({ run_dir: runDir, format: to, folder, ...results }));
       }
-      const notes = leftOut === 0 ? "" : `, ${leftOut} skipped or not graded left out`;
+      for (const { id, reason } of leftOut)
+        terminal.out(terminal.colours.yellow(`Left out: ${id}: ${reason}`));
+      const notes = uncounted === 0 ? "" : `, ${uncounted} skipped or not graded left out`;
       terminal.out(`${folder}: ${counted(files, "file")} of ${counted(exported, "measurement")}${notes}`);
     });
 }

@@ -61,7 +61,7 @@ export const writeEveryEvalEver: WriteFormat = async (measurements, { folder, mo
     await writeFileAtomic(join(folder, `${path}.json`), `${wellFormedJson(record, 2)}\n`);
     files.push(`${path}.json`);
   }
-  return files;
+  return { files };
 };
 
 interface Identity {

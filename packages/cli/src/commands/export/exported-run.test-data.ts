@@ -47,6 +47,8 @@ export async function writeExportedRun(runDir: string, questions = 10): Promise<
   await store.put(
     exampleSnapshot({
       phase,
+      step: 100,
+      crossed: ["end"],
       provenance: { ...provenance, model, evaluation: documents, created_by: "@periodic-eval/core 0.1.0" },
       answer_fields: {
         question: "question",

@@ -43,7 +43,7 @@ export const writeInspectLogs: WriteFormat = async (measurements, { folder, mode
     await writeFileAtomic(join(folder, name), (file) => writeZip(file, entries, snapshot.created_at));
     files.push(name);
   }
-  return files;
+  return { files };
 };
 
 /** The id of a measurement. Logs with one task id would be attempts at the same task. */

@@ -386,6 +386,12 @@ describe("a run of snapshots", () => {
       await declarePhases(run, [start.phase, "second"])
     )();
     expect(await reasonOf("capability < 5 %")).toEqual([3, expect.stringContaining("second")]);
+    // A pipeline ends with the phase that stop_when ended.
+    const stop = { condition: "x", step: 100, reason: "", id: "x", measuredAt: 100, cleanStep: 0 };
+    const store = fileStore(run);
+    await store.recordClosing!({ phase: start.phase, step: 100, maxSteps: 200, finished: true, stop });
+    await store.close?.();
+    expect((await gated(run, "capability < 5 %")).code).toBe(0);
   });
 
   it("checks everything that a name with a dot matches", async () => {

@@ -18,10 +18,14 @@ interface Plan {
   readonly remedy: string | null;
 }
 
-/** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
-export function describePlan(plan: Plan): string {
+/**
+ * Returns the number of measurements between start and end, their size and the expected overhead in one line; null if none is still to
+ * come.
+ */
+export function describePlan(plan: Plan): string | null {
+  if (plan.ahead.length === 0) return null;
   const ahead = plan.ahead.map((wanted) => ({ ...wanted, share: plan.shares.get(wanted.id)! }));
-  const planned = ahead.map(describeShare).join("; ") || "no measurements";
+  const planned = ahead.map(describeShare).join("; ");
   const fix = plan.remedy === null ? "" : `. ${plan.remedy}`;
   return `between start and end ${planned}; ${describeOverhead(plan)}${fix}`;
 }

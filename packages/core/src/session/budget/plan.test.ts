@@ -31,12 +31,13 @@ function evaluationOf(clock: ManualClock, samples: number | null, slowness: () =
   }) as AnyEvaluation;
 }
 
-/** Trains 10 steps of `stepSeconds` and measures every 20 %; `slowness` multiplies the seconds of a row at a step. */
+/** Trains 10 steps of `stepSeconds` and measures every `percent`; `slowness` multiplies the seconds of a row at a step. */
 async function train(
   budget: Budget,
   stepSeconds: number,
   samples: number | null = null,
   slowness: (step: number) => number = () => 1,
+  percent = 20,
 ) {
   const clock = manualClock();
   const toy = toyTraining();
@@ -49,7 +50,7 @@ async function train(
   };
   const callback = new PeriodicCallback(
     evaluationOf(clock, samples, () => slowness(step)),
-    { schedule: [everyPercent(20)] },
+    { schedule: [everyPercent(percent)] },
   );
   const options = toy.options([callback], { clock: clock.seconds, maxSteps: 10 });
   await withSession({ ...options, budget, loggers: [logger] }, async (session) => {
@@ -95,16 +96,40 @@ describe("the plan", () => {
   it("states the overhead and the grace once the speed of training is known", () => {
     const plan = {
       remedy: null,
-      ahead: [],
-      shares: new Map(),
-      kept: 1,
+      ahead: [
+        {
+          id: "slow",
+          size: { whole: 1, least: 1, step: 1, unit: "items" },
+          measurements: 1,
+          fixed: 0.5,
+          perRow: 0,
+        },
+      ],
+      shares: new Map([["slow", { measurements: 1, rows: 1 }]]),
+      kept: 0.5,
       overheadPercent: 20,
       graceSeconds: 60,
     };
     expect(describePlan({ ...plan, windows: 1.1, projected: 0.875 })).toBe(
-      "between start and end no measurements; 2.1 s of measuring expected with start and end beside 0.875 s of training, within the 60 s that the budget always allows",
+      'between start and end 1 measurement "slow" of 1 of 1 items; 2.1 s of measuring expected with start and end beside 0.875 s of training, within the 60 s that the budget always allows',
     );
     expect(describePlan({ ...plan, windows: 49, projected: 1000 })).toMatch(/5 % of 1000 s of training$/);
+  });
+
+  it("is not announced if no measurement between start and end is still to come", async () => {
+    const { plans, found } = await train(
+      {},
+      1,
+      null,
+      (step) => {
+        // The start has no cost, so that the plan waits for the first measurement after it.
+        if (step === 0) throw new Error("boom");
+        return 0.1;
+      },
+      50,
+    );
+    expect(found.map(({ status }) => status)).toEqual(["failed", "complete", "complete"]);
+    expect(plans).toEqual([]);
   });
 
   it("reduces items first, evenly, and names the options that change it", async () => {

@@ -217,6 +217,7 @@ async function recordClosing(
   await log.end({
     ...at,
     finished,
+    ...(stop !== null && { stop }),
     ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
   });
 }

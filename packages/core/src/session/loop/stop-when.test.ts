@@ -228,6 +228,13 @@ test("ends with the verdict that a slow judge gives after the last step", async 
   });
 });
 
+test("passes the condition to the loggers at the end of the phase", async () => {
+  const ends: unknown[] = [];
+  const logger = { name: "ends", end: (at: unknown) => void ends.push(at) };
+  await train([quiz([60, 20])], ["quiz.accuracy < 40 %"], { loggers: [logger] });
+  expect(ends).toMatchObject([{ finished: true, stop: { condition: "quiz.accuracy < 40 %" } }]);
+});
+
 describe("a condition of a callback", () => {
   const location = { where: "periodic_eval", path: ["escalate", 0, "when"] };
   const condition = { text: "quiz.score/qlo worse", id: "quiz", metric: "score/qlo", location };
