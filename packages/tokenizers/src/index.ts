@@ -1,4 +1,4 @@
-export { byteLetters, tokenByteRanges } from "./align.ts";
+export { byteLetters, spell, tokenByteRanges, type SpelledText } from "./align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "./auto-tokenizer.ts";
 export { type ChatTemplate, type TemplateInput } from "./answers.ts";
 export { chatRenderer, hasAddedBlock, systemProbe } from "./chat.ts";

@@ -1,5 +1,5 @@
 import type { RenderedPrompt, TemplateChat, Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
-import { tokenByteRanges, type Codec } from "./align.ts";
+import { byteLength, spell, tokenByteRanges, type Codec } from "./align.ts";
 import type { AnswerText } from "./answers.ts";
 import type { chatRenderer } from "./chat.ts";
 
@@ -24,10 +24,12 @@ function promptRenderer(
     const options = { kwargs, tools, training, tokenStart };
     const { text, spoken, isRewritten } = renderChat(messages, system, ending, options);
     const ids = codec.encode(text, false);
+    const assistantMask = maskOf(codec, text, ids, spoken);
     return {
       text,
       ids,
-      assistantMask: maskOf(codec, text, ids, spoken),
+      assistantMask,
+      ...(spoken !== null && assistantMask === null && { isUnaligned: true }),
       ...(isRewritten && { isRewritten }),
     };
   };
@@ -69,7 +71,10 @@ function specialStart(codec: Codec, text: string, position: number): number {
   return position;
 }
 
-/** Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. */
+/**
+ * Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. Null if the template
+ * does not reveal the answers, or if the tokens spell another text.
+ */
 function maskOf(
   codec: Codec,
   text: string,
@@ -78,16 +83,12 @@ function maskOf(
 ): boolean[] | null {
   if (spoken === null) return null;
   if (spoken.length === 0) return ids.map(() => false);
-  const ranges = tokenByteRanges(codec, text, ids);
+  const spelled = spell(codec, text);
+  const ranges = tokenByteRanges(codec, spelled, ids);
   if (ranges === null) return null;
-  const spans = spoken.map(
-    ([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const,
-  );
+  const byteAt = (position: number) => byteLength(spelled.text.slice(0, spelled.positionOf(position)));
+  const spans = spoken.map(([start, end]) => [byteAt(start), byteAt(end)] as const);
   return ranges.map(([start, end]) => spans.some(([from, to]) => start < to && end > from));
-}
-
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length;
 }
 
 /** Returns the special token that a template writes after an assistant's turn; null if there is none. */

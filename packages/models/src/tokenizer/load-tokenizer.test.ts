@@ -52,6 +52,73 @@ it("reads special tokens, all stop ids, and the template's file before the confi
   expect(opened.decode([])).toBe("");
 });
 
+it.each([
+  // é in two characters, before the answer and in it, with NFC.
+  {
+    normalizer: { type: "NFC" },
+    ask: "e\u0301a",
+    answer: "abe\u0301",
+    ids: [3, 4, 0, 8, 6, 2, 3, 4, 8],
+    mask: [0, 0, 0, 0, 0, 1, 1, 1, 1],
+  },
+  // A normalizer that strips what ends a text, at an answer that begins after white space.
+  {
+    normalizer: { type: "Strip", strip_left: true, strip_right: true },
+    strips: { normalized: true },
+    before: "<s>a  ",
+    ask: "a",
+    answer: "b",
+    ids: [0, 8, 6, 0, 5, 5, 1, 8],
+    mask: [0, 0, 0, 0, 0, 0, 1, 1],
+  },
+  // Tokens that take the white space beside them.
+  {
+    strips: { rstrip: true },
+    before: "<s>  ",
+    ask: "a",
+    answer: "ab",
+    ids: [0, 8, 6, 2, 8],
+    mask: [0, 0, 0, 1, 1],
+  },
+  {
+    strips: { lstrip: true },
+    before: " <s>",
+    ask: "a",
+    answer: "ab ",
+    ids: [0, 8, 6, 2, 8],
+    mask: [0, 0, 0, 1, 1],
+  },
+])("marks the answer $answer in the text that the tokens spell", async (each) => {
+  const { normalizer = null, strips = {}, before = "<s>", ask, answer, ids, mask } = each;
+  const vocab = { a: 0, b: 1, ab: 2, Ã: 3, "©": 4, Ġ: 5 };
+  const added = tokenizer.added_tokens.map((token) => ({ ...token, ...strips }));
+  const model = { ...tokenizer.model, vocab };
+  await write("tokenizer.json", { ...tokenizer, normalizer, added_tokens: added, model });
+  const turn = `{% if m.role == "assistant" %}${before}{% generation %}{{ m.content }}<end>{% endgeneration %}`;
+  const rest = "{% else %}{{ m.content }}<end>{% endif %}";
+  await write("chat_template.jinja", `{% for m in messages %}${turn}${rest}{% endfor %}`);
+  const messages = [
+    { role: "user", content: ask },
+    { role: "assistant", content: answer },
+  ];
+  const rendered = (await loadTokenizer(folder)).render({ messages }, { ending: "complete" });
+  expect(rendered.ids).toEqual(ids);
+  expect(rendered.assistantMask?.map(Number)).toEqual(mask);
+});
+
+it("says that tokens spell another text, if one stands for unknown characters", async () => {
+  const model = { ...tokenizer.model, vocab: { ...tokenizer.model.vocab, "?": 3 }, unk_token: "?" };
+  await write("tokenizer.json", { ...tokenizer, model });
+  await write("chat_template.jinja", "{% generation %}{{ messages[0].content }}{% endgeneration %}");
+  const opened = await loadTokenizer(folder);
+  expect(opened.render({ messages: [{ role: "assistant", content: "ax" }] })).toEqual({
+    text: "ax",
+    ids: [0, 3],
+    assistantMask: null,
+    isUnaligned: true,
+  });
+});
+
 it("stops at the ids that only config.json has", async () => {
   await write("tokenizer.json", tokenizer);
   await write("config.json", { model_type: "llama", eos_token_id: [1023, 1019] });

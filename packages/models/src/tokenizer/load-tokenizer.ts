@@ -195,6 +195,10 @@ export function openCodec(files: TokenizerFiles, source: PipelineSource): Opened
   const specialIds = [...pipeline.added.tokens].filter(([, { content }]) =>
     pipeline.added.isSpecial(content),
   );
+  const hasByteLevel = (part: unknown) => JSON.stringify(part ?? null).includes('"type":"ByteLevel"');
+  const isByteLevel = hasByteLevel(json["decoder"]);
+  // A ByteLevel normalizer writes the text in the alphabet of the tokens.
+  const spellsBytes = isByteLevel && !hasByteLevel(json["normalizer"]);
   return {
     specialTokens: Object.fromEntries([...tokens.named].map(([key, { content }]) => [key, content])),
     vocabSize: pipeline.vocabSize,
@@ -209,7 +213,8 @@ export function openCodec(files: TokenizerFiles, source: PipelineSource): Opened
     tokenOf: (id) => pipeline.tokenOf(id),
     idOf: (token) => pipeline.idOf(token),
     specialIds: new Set(specialIds.map(([id]) => id)),
-    isByteLevel: JSON.stringify(json["decoder"] ?? null).includes('"type":"ByteLevel"'),
+    isByteLevel,
+    spell: (text) => ({ ...pipeline.spell(text), isByteLevel: spellsBytes }),
   };
 }
 

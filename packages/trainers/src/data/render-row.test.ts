@@ -90,6 +90,21 @@ describe("renderRow", () => {
     expect(scoredOf(pair, "completion", opaque)).toEqual([4, 5]);
   });
 
+  it("scores nothing of a chat whose tokens spell another text, unless loss needs no answers", () => {
+    const unaligned: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => ({
+        ...tokenizer.render(prompt, options),
+        assistantMask: null,
+        isUnaligned: true,
+      }),
+    };
+    const messages = [user("h"), assistant("y")];
+    for (const loss of [null, "assistant"] as const)
+      expect(render({ messages }, loss, unaligned)).toMatchObject({ reason: "unaligned_tokens" });
+    expect(scoredOf({ messages }, "full", unaligned)).toEqual([1, 2, 3, 4, 5]);
+  });
+
   it("passes tools and variables to the template, and training's text only for the assistant's answers", () => {
     const asked: unknown[] = [];
     const recording: Tokenizer = {

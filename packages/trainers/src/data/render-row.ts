@@ -138,11 +138,17 @@ function ofConversation(
     const rendered = render(messages, "complete");
     const lost = lostNumber(tokenizer, rendered);
     if (lost !== null) return lost;
-    const { ids, assistantMask: mask, isRewritten = false } = rendered;
+    const { ids, assistantMask: mask, isUnaligned = false, isRewritten = false } = rendered;
     if (!training || mask !== null) {
       const start = startOf(ids);
       const form = isRewritten ? ("rewritten" as const) : null;
       return { ids, isScored: (at) => at >= start && (!training || mask![at]!), form };
+    }
+    if (isUnaligned) {
+      return {
+        reason: "unaligned_tokens",
+        got: 'tokens that do not spell the chat, so those of the assistant are unknown; replace characters without a token, use a tokenizer of loadTokenizer, or set loss to "full"',
+      };
     }
     if (!canScoreAll) {
       return {
