@@ -86,7 +86,13 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
         );
   const fingerprint = hashJson(["charTokenizer", vocabulary, unknownId, endId, exampleChat(chatTemplate)]);
   return {
-    ...tokenizerWith(codec, { fingerprint, eosId: endId, endIds: [], renderChat, noTemplate }),
+    ...tokenizerWith(codec, {
+      fingerprint,
+      eosId: endId,
+      endIds: [],
+      rendererFor: () => renderChat,
+      noTemplate,
+    }),
     stopIds: endId === null ? [] : [endId],
   };
 }

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { beforeEach, expect, it } from "vitest";
+import { PeriodicEvalError, type Prompt } from "@periodic-eval/core";
+import { beforeEach, describe, expect, it } from "vitest";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
@@ -224,6 +224,51 @@ it("needs a template for chats only, not for plain text and ids", async () => {
   expect(opened.eosId).toBeNull();
   expect(opened.render({ ids: [1, 1] })).toEqual({ text: null, ids: [1, 1], assistantMask: null });
   expect(() => opened.render({ messages: [] })).toThrow(/without a chat template/);
+});
+
+const named = (name: string) => ({
+  name,
+  template: `${name}{% for m in messages %}{{ m.content }}{% endfor %}`,
+});
+
+describe.each(["tokenizer_config.json", "additional_chat_templates"])("named templates of %s", (place) => {
+  beforeEach(() => write("tokenizer.json", tokenizer));
+  async function add(...names: readonly string[]): Promise<void> {
+    const templates = names.map(named);
+    if (place === "tokenizer_config.json") return write(place, { chat_template: templates });
+    await mkdir(join(folder, place), { recursive: true });
+    for (const { name, template: source } of templates)
+      await write(name === "default" ? "chat_template.jinja" : join(place, `${name}.jinja`), source);
+  }
+  const textOf = async (tools: readonly object[] | null) =>
+    (await loadTokenizer(folder)).render({ messages: [{ role: "user", content: "" }], tools } as Prompt).text;
+
+  it.each([
+    [["default", "tool_use"], "default", "tool_use"],
+    [["default", "rag"], "default", "default"],
+    [["rag", "tool_use"], null, "tool_use"],
+    [["rag", "plan"], null, null],
+  ] as const)(
+    "renders chats without and with tools, given %s, with %s and %s",
+    async (names, plain, tools) => {
+      await add(...names);
+      const error = `only the chat templates ${[...names].sort().join(", ")}`;
+      for (const [list, expected] of [
+        [null, plain],
+        [[], tools],
+        [[{ type: "function" }], tools],
+      ] as const)
+        if (expected === null) await expect(textOf(list)).rejects.toThrow(error);
+        else expect(await textOf(list)).toBe(expected);
+    },
+  );
+
+  it("changes the fingerprint", async () => {
+    await add("default");
+    const { fingerprint } = await loadTokenizer(folder);
+    await add("default", "tool_use");
+    expect((await loadTokenizer(folder)).fingerprint).not.toBe(fingerprint);
+  });
 });
 
 it("changes its fingerprint with encodings, renderings and ends of replies", async () => {
