@@ -186,7 +186,11 @@ describe("renderRow", () => {
     });
     expect(scoredOf(monologue, "full")).toEqual([1, 2]);
     const pair = { prompt: [user("h"), assistant("y")], completion: [user("x")] };
-    expect(render(pair, "completion")).toMatchObject({ reason: "no_assistant_turn" });
+    for (const loss of ["completion", "assistant"] as const)
+      expect(render(pair, loss)).toMatchObject({
+        reason: "no_assistant_turn",
+        got: expect.stringMatching(/^only user in the completion; name the role/),
+      });
     expect(render({ messages: [user("")] }, "full")).toMatchObject({ reason: "empty" });
     expect(render({ text: "" })).toMatchObject({ reason: "empty", got: "an empty text" });
     expect(render({ prompt: "ab", completion: "" })).toMatchObject({ reason: "empty" });

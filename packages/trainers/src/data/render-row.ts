@@ -165,12 +165,12 @@ function ofConversation(
 
 /** Describes a conversation that has nothing to learn with any template. */
 function emptyFault({ messages, promptCount }: Conversation, loss: LossOn): Fault | null {
-  const learnt = messages
-    .slice(promptCount ?? 0)
-    .filter(({ role }) => loss === "full" || role === "assistant");
+  const completion = messages.slice(promptCount ?? 0);
+  const learnt = completion.filter(({ role }) => loss === "full" || role === "assistant");
   if (learnt.length === 0 && loss !== "full") {
-    const roles = [...new Set(messages.map(({ role }) => role))].join(", ");
-    const got = `only ${roles}; name the role of the answers "assistant", or set loss to "full"`;
+    const roles = [...new Set(completion.map(({ role }) => role))].join(", ");
+    const where = promptCount === null ? "" : " in the completion";
+    const got = `${roles === "" ? "no messages" : `only ${roles}`}${where}; name the role of the answers "assistant", or set loss to "full"`;
     return { reason: "no_assistant_turn", got };
   }
   if (learnt.some(saysSomething)) return null;
