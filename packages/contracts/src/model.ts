@@ -60,9 +60,11 @@ export interface RenderedPrompt {
   readonly ids: readonly number[];
   /**
    * One boolean per id, true for tokens of an assistant turn; null if the prompt is not a chat, or if its template does not
-   * reveal them.
+   * reveal them, or if `isUnaligned`.
    */
   readonly assistantMask: readonly boolean[] | null;
+  /** True if the template reveals the assistant's turns, but their tokens cannot be found: they spell another text. */
+  readonly isUnaligned?: boolean;
   /** True if `training` changed the text of earlier answers. */
   readonly isRewritten?: boolean;
 }

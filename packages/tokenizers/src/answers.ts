@@ -244,7 +244,7 @@ function lengthened(message: TemplateMessage): TemplateMessage {
   const { content, tool_calls: calls } = message as TemplateMessage & { readonly tool_calls?: unknown };
   return {
     ...message,
-    ...((typeof content === "string" || !Array.isArray(calls)) && {
+    ...((typeof content === "string" || !Array.isArray(calls) || calls.length === 0) && {
       content: `${typeof content === "string" ? content : ""}${mark}`,
     }),
     ...(Array.isArray(calls) && { tool_calls: calls.map(lengthenedCall) }),

@@ -1,7 +1,7 @@
 import { type Tokenizer, hashText } from "@periodic-eval/contracts";
 import { configError, errorMessage, isRecord, modelError } from "@periodic-eval/contracts/options";
 import type { ChatTemplate } from "./answers.ts";
-import { chatRenderer, checkTemplateKwargs } from "./chat.ts";
+import { chatRenderer, checkTemplateKwargs, namedRenderers } from "./chat.ts";
 import type { Codec } from "./align.ts";
 import { tokenizerWith } from "./render-prompt.ts";
 import { defaultDate, strftimeOn } from "./template-date.ts";
@@ -74,8 +74,9 @@ const describeValue = (value: unknown): string =>
 function adapt(auto: AutoTokenizer): Tokenizer {
   const codec = codecOf(auto);
   const where = "the chat template of the AutoTokenizer";
-  const template = templateOf(auto);
-  const renderChat = template === null ? null : chatRenderer(template, where, templateSource(auto));
+  const rendererFor = namedRenderers(templateSources(auto), (source) =>
+    chatRenderer(templateOf(auto, source), where, source),
+  );
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
   const noTemplate = () =>
     modelError(
@@ -90,7 +91,7 @@ function adapt(auto: AutoTokenizer): Tokenizer {
     auto.chat_template ?? null,
   ];
   const fingerprint = hashText(JSON.stringify(["AutoTokenizer", defaultDate, content]));
-  return tokenizerWith(codec, { fingerprint, eosId, endIds: [], renderChat, noTemplate });
+  return tokenizerWith(codec, { fingerprint, eosId, endIds: [], rendererFor, noTemplate });
 }
 
 function codecOf(auto: AutoTokenizer): Codec {
@@ -120,14 +121,12 @@ function codecOf(auto: AutoTokenizer): Codec {
 
 const dateName = "periodic_eval_strftime";
 
-/** Returns the text of the default template. */
-const templateSource = ({ chat_template: template }: AutoTokenizer): string | null =>
-  typeof template === "string" ? template : (template?.["default"] ?? null);
+/** Returns the texts of the templates by name. */
+const templateSources = ({ chat_template: template }: AutoTokenizer): ReadonlyMap<string, string> =>
+  new Map(typeof template === "string" ? [["default", template]] : Object.entries(template ?? {}));
 
-/** Returns the default template. `strftime_now` gives a fixed date, so that prompts are the same on every day. */
-function templateOf(auto: AutoTokenizer): ChatTemplate | null {
-  const source = templateSource(auto);
-  if (source === null) return null;
+/** Returns a template. `strftime_now` gives a fixed date, so that prompts are the same on every day. */
+function templateOf(auto: AutoTokenizer, source: string): ChatTemplate {
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);
   return ({ messages, addGenerationPrompt, tools = null, kwargs = {} }) => {

@@ -91,6 +91,30 @@ export function chatRenderer(
   };
 }
 
+export type ChatRenderer = ReturnType<typeof chatRenderer>;
+
+/**
+ * Returns a function that chooses the renderer of a chat as `get_chat_template` of transformers 5.24: that of the template
+ * `tool_use` for a chat with tools, otherwise that of `default`, or null if there is neither.
+ *
+ * @param sources Templates by name.
+ * @param open Opens a template once it is used.
+ */
+export function namedRenderers(
+  sources: ReadonlyMap<string, string>,
+  open: (source: string, name: string) => ChatRenderer,
+): (hasTools: boolean) => ChatRenderer | null {
+  const opened = new Map<string, ChatRenderer>();
+  return (hasTools) => {
+    const name = hasTools && sources.has("tool_use") ? "tool_use" : "default";
+    const source = sources.get(name);
+    if (source === undefined) return null;
+    const renderer = opened.get(name) ?? open(source, name);
+    opened.set(name, renderer);
+    return renderer;
+  };
+}
+
 function withSystem(
   messages: readonly TemplateMessage[],
   system: SystemPrompt,

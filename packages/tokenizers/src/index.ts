@@ -1,7 +1,7 @@
-export { byteLetters, tokenByteRanges } from "./align.ts";
+export { byteLetters, spell, tokenByteRanges, type SpelledText } from "./align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "./auto-tokenizer.ts";
 export { type ChatTemplate, type TemplateInput } from "./answers.ts";
-export { chatRenderer, hasAddedBlock, systemProbe } from "./chat.ts";
+export { chatRenderer, hasAddedBlock, namedRenderers, systemProbe } from "./chat.ts";
 export { type Codec } from "./align.ts";
 export { tokenizerWith } from "./render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "./template-date.ts";

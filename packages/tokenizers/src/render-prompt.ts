@@ -1,33 +1,36 @@
 import type { RenderedPrompt, TemplateChat, Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
-import { tokenByteRanges, type Codec } from "./align.ts";
+import { byteLength, spell, tokenByteRanges, type Codec } from "./align.ts";
 import type { AnswerText } from "./answers.ts";
-import type { chatRenderer } from "./chat.ts";
+import type { ChatRenderer } from "./chat.ts";
 
 /**
- * Returns the `render` of a tokenizer with this codec and chat template.
+ * Returns the `render` of a tokenizer with this codec and these chat templates.
  *
  * @param noTemplate Returns the error for a chat if there is no template.
  */
 function promptRenderer(
   codec: Codec,
-  renderChat: ReturnType<typeof chatRenderer> | null,
+  rendererFor: TokenizerParts["rendererFor"],
   noTemplate: () => PeriodicEvalError,
 ): Tokenizer["render"] {
   return (prompt, { ending = "generation", training = false } = {}): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
     if ("text" in prompt)
       return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
-    if (renderChat === null) throw noTemplate();
     const chat: TemplateChat = prompt;
     const { messages, system = "omit", tools = null, templateKwargs: kwargs = {} } = chat;
+    const renderChat = rendererFor(tools !== null);
+    if (renderChat === null) throw noTemplate();
     const tokenStart = (text: string, position: number) => specialStart(codec, text, position);
     const options = { kwargs, tools, training, tokenStart };
     const { text, spoken, isRewritten } = renderChat(messages, system, ending, options);
     const ids = codec.encode(text, false);
+    const assistantMask = maskOf(codec, text, ids, spoken);
     return {
       text,
       ids,
-      assistantMask: maskOf(codec, text, ids, spoken),
+      assistantMask,
+      ...(spoken !== null && assistantMask === null && { isUnaligned: true }),
       ...(isRewritten && { isRewritten }),
     };
   };
@@ -39,14 +42,15 @@ interface TokenizerParts {
   readonly eosId: number | null;
   /** Further ids that end a reply. */
   readonly endIds: readonly number[];
-  /** Null if there is no chat template. */
-  readonly renderChat: ReturnType<typeof chatRenderer> | null;
+  /** Returns null if there is no chat template for such a chat. */
+  readonly rendererFor: (hasTools: boolean) => ChatRenderer | null;
   readonly noTemplate: () => PeriodicEvalError;
 }
 
 /** Returns a tokenizer, which also stops at the special token that its template writes after an assistant's turn. */
 export function tokenizerWith(codec: Codec, parts: TokenizerParts): Tokenizer {
-  const { fingerprint, eosId, endIds, renderChat, noTemplate } = parts;
+  const { fingerprint, eosId, endIds, rendererFor, noTemplate } = parts;
+  const renderChat = rendererFor(false) ?? rendererFor(true);
   const endOfTurn = renderChat && endOfTurnId(codec, renderChat);
   return {
     fingerprint,
@@ -55,7 +59,7 @@ export function tokenizerWith(codec: Codec, parts: TokenizerParts): Tokenizer {
     eosId,
     encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
     decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
-    render: promptRenderer(codec, renderChat, noTemplate),
+    render: promptRenderer(codec, rendererFor, noTemplate),
   };
 }
 
@@ -69,7 +73,10 @@ function specialStart(codec: Codec, text: string, position: number): number {
   return position;
 }
 
-/** Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. */
+/**
+ * Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. Null if the template
+ * does not reveal the answers, or if the tokens spell another text.
+ */
 function maskOf(
   codec: Codec,
   text: string,
@@ -78,20 +85,16 @@ function maskOf(
 ): boolean[] | null {
   if (spoken === null) return null;
   if (spoken.length === 0) return ids.map(() => false);
-  const ranges = tokenByteRanges(codec, text, ids);
+  const spelled = spell(codec, text);
+  const ranges = tokenByteRanges(codec, spelled, ids);
   if (ranges === null) return null;
-  const spans = spoken.map(
-    ([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const,
-  );
+  const byteAt = (position: number) => byteLength(spelled.text.slice(0, spelled.positionOf(position)));
+  const spans = spoken.map(([start, end]) => [byteAt(start), byteAt(end)] as const);
   return ranges.map(([start, end]) => spans.some(([from, to]) => start < to && end > from));
 }
 
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length;
-}
-
 /** Returns the special token that a template writes after an assistant's turn; null if there is none. */
-function endOfTurnId(codec: Codec, renderChat: ReturnType<typeof chatRenderer>): number | null {
+function endOfTurnId(codec: Codec, renderChat: ChatRenderer): number | null {
   const spoken = "PROBE";
   const chat = [
     { role: "user", content: "Hello" },

@@ -69,11 +69,15 @@ describe("a saved model", () => {
   it("records bfloat16 in its configuration and includes the tokenizer", async () => {
     await writeFile(join(good, "tokenizer.json"), "{}");
     await writeFile(join(good, "chat_template.jinja"), "x");
+    await mkdir(join(good, "additional_chat_templates"));
+    await writeFile(join(good, "additional_chat_templates", "tool_use.jinja"), "y");
     await writeFile(join(good, "optimizer.bin"), "not this one");
     const model = await loadCausalLM(good);
     const short = join(root, "short");
     await model.save(short, { dtype: "BF16" });
-    expect((await readdir(short)).sort()).toEqual([
+    expect((await readdir(short, { recursive: true })).sort()).toEqual([
+      "additional_chat_templates",
+      join("additional_chat_templates", "tool_use.jinja"),
       "chat_template.jinja",
       "config.json",
       "model.safetensors",

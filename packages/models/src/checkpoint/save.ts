@@ -7,7 +7,7 @@ import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
-import { companions, removeShards, singleName } from "../folder/file-names.ts";
+import { additionalTemplates, companions, removeShards, singleName } from "../folder/file-names.ts";
 import { openTensors } from "./tensors.ts";
 
 export interface SaveOptions {
@@ -92,7 +92,11 @@ const configText = (config: HuggingFaceConfig): string =>
   `${JSON.stringify(config, null, 2).replace(integralFloats, "$1.0")}\n`;
 
 async function copyCompanions(from: string, to: string): Promise<void> {
-  const names = (await readdir(from)).filter((name) => companions.test(name));
+  const templates = await readdir(join(from, additionalTemplates)).catch(() => []);
+  const all = [...(await readdir(from)), ...templates.map((name) => `${additionalTemplates}/${name}`)];
+  const names = all.filter((name) => companions.test(name));
+  if (names.some((name) => name.startsWith(additionalTemplates)))
+    await nodeFiles.makeFolder(join(to, additionalTemplates));
   for (const name of names) {
     const bytes = await readFile(join(from, name));
     await writeFileAtomic(join(to, name), (file) => file.write(bytes));

@@ -6,9 +6,12 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/contracts/options";
 import { readJsonObject } from "./read-file.ts";
 
+/** The folder of named chat templates: `tool_use.jinja` and others. */
+export const additionalTemplates = "additional_chat_templates";
+
 /** Matches the files that describe how to use a model: tokenizer, chat template, generation settings, preparation of images. */
 export const companions =
-  /^(tokenizer[\w-]*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|generation_config\.json|((video_)?pre)?processor_config\.json)$/;
+  /^(tokenizer[\w-]*\.(json|model)|special_tokens_map\.json|added_tokens\.json|vocab\.(json|txt)|merges\.txt|chat_template\.(jinja|json)|additional_chat_templates\/[^/]+\.jinja|generation_config\.json|((video_)?pre)?processor_config\.json)$/;
 
 /** Matches weights that Python's pickle wrote. */
 const pickles =

@@ -15,6 +15,7 @@ import {
   parseHubId,
 } from "@periodic-eval/data";
 import {
+  additionalTemplates,
   companions,
   rejectPickled,
   indexName,
@@ -62,6 +63,7 @@ const tokenizerNames = [
   "generation_config.json",
   "config.json",
   "chat_template.jinja",
+  `${additionalTemplates}/tool_use.jinja`,
 ];
 
 /** The files of a PEFT adapter. The weights come last: a folder that has them is complete. */

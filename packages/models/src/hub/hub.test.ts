@@ -15,7 +15,11 @@ const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.me
 const files = filesOf(world);
 const weights = files.get("model.safetensors")!;
 const [first, second] = ["1".repeat(40), "2".repeat(40)];
-const changed = new Map([...files, ["chat_template.jinja", Buffer.from("{{ messages[0].content }}!")]]);
+const changed = new Map([
+  ...files,
+  ["chat_template.jinja", Buffer.from("{{ messages[0].content }}!")],
+  ["additional_chat_templates/tool_use.jinja", Buffer.from("{{ messages[0].content }}?")],
+]);
 
 let hub: HubServer;
 let cache = "";
@@ -107,6 +111,9 @@ describe("loading a hub model", () => {
     }
     expect((await loadTokenizer("owner/world")).render(chat).text).not.toBe("Hello!");
     expect((await readdir(join(stored, "snapshots"))).sort()).toEqual([first, second]);
+    const [plain, tools] = [{ messages: [{ role: "user", content: "a" }] }, { tools: [{}] }];
+    const tokenizer = await loadTokenizer("owner/world@v2.0");
+    expect([plain, { ...plain, ...tools }].map((chat) => tokenizer.render(chat).text)).toEqual(["a!", "a?"]);
   });
 
   it("keeps using the first commit of a revision when the hub has a newer one", async () => {

@@ -57,6 +57,13 @@ describe("a training row", () => {
     );
   });
 
+  it("takes an empty array of calls as no calls", async () => {
+    const thought = { role: "assistant", thinking: "Hm", tool_calls: [] };
+    expect(await train(hiding + prompt, [user("Hi"), thought, user("He"), assistant("Ha")])).toBe(
+      "<user>Hi</><assistant>[<think>Hm</think></>]<user>He</><assistant>[<think></think>Ha</>]",
+    );
+  });
+
   it("says whether it writes answers otherwise than the template", async () => {
     const chat = chatRenderer(compileTemplate(hiding + prompt, {}), "the test's template");
     const rewritten = (messages: readonly TemplateMessage[], training: boolean) =>

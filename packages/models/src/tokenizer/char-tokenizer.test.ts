@@ -105,7 +105,11 @@ describe("charTokenizer", () => {
     expect(text).toBe("ué▁\naas\n");
     expect(tokenizer.decode(ids)).toBe(text);
     // The assistant's turn begins after the generation prompt "a".
-    expect(assistantMask).toEqual([false, false, false, false, false, true, true, true]);
+    const mask = [false, false, false, false, false, true, true, true];
+    expect(assistantMask).toEqual(mask);
+    const unknown = charTokenizer("usa?▁\n", { chatTemplate, unknown: "?" });
+    const face = [{ role: "user", content: "😀▁" }, messages[1]!];
+    expect(unknown.render({ messages: face }, { ending: "complete" }).assistantMask).toEqual(mask);
     const { code, where } = errorOf(() => charTokenizer("a").render({ messages }));
     expect([code, where]).toEqual(["model", "charTokenizer"]);
   });

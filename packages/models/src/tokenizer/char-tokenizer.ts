@@ -65,7 +65,15 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
     // Every character stands for itself, as special tokens do: "▁" is not a space.
     specialIds: new Set(vocabulary.keys()),
     isByteLevel: false,
+    spell: (text) => ({
+      text: spelled(text),
+      segments: [{ id: null, text: spelled(text), at: 0 }],
+      isByteLevel: false,
+      positionOf: (position) => spelled(text.slice(0, position)).length,
+    }),
   };
+  // An unknown character has the token of another one.
+  const spelled = (text: string) => codec.decode(codec.encode(text, false), false);
   const renderChat =
     chatTemplate === undefined
       ? null
@@ -78,7 +86,13 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
         );
   const fingerprint = hashJson(["charTokenizer", vocabulary, unknownId, endId, exampleChat(chatTemplate)]);
   return {
-    ...tokenizerWith(codec, { fingerprint, eosId: endId, endIds: [], renderChat, noTemplate }),
+    ...tokenizerWith(codec, {
+      fingerprint,
+      eosId: endId,
+      endIds: [],
+      rendererFor: () => renderChat,
+      noTemplate,
+    }),
     stopIds: endId === null ? [] : [endId],
   };
 }

@@ -1,5 +1,7 @@
+import { readdir } from "@periodic-eval/store/browser";
 import { join } from "@periodic-eval/store/platform";
 import { isRecord, isCount } from "@periodic-eval/contracts/options";
+import { additionalTemplates } from "../folder/file-names.ts";
 import { modelError, quoteShort } from "../folder/model-error.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
 import { partError } from "./pipeline/part.ts";
@@ -23,8 +25,8 @@ export interface TokenizerFiles {
   readonly map: Fields;
   /** `added_tokens.json`: ids by token, of old folders. */
   readonly added: Fields;
-  /** The source of the default chat template; null if the folder has none. */
-  readonly chatTemplate: string | null;
+  /** The sources of the chat templates by name. A template without a name is `default`. */
+  readonly chatTemplates: ReadonlyMap<string, string>;
   /** Ids that end a reply, of `generation_config.json`, or of `config.json` if it has none. */
   readonly eosIds: readonly number[];
   /** JSON of everything that encodings, renderings and ends of replies depend on. */
@@ -45,8 +47,9 @@ type Name = keyof typeof names;
 /** Reads a Hugging Face tokenizer folder. Only `tokenizer.json` is required. */
 export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles> {
   const keys = Object.keys(names) as Name[];
-  const [templateText, ...read] = await Promise.all([
+  const [templateText, templates, ...read] = await Promise.all([
     readText(folder, "chat_template.jinja"),
+    readAdditionalTemplates(folder),
     ...keys.map((key) => readText(folder, names[key])),
   ]);
   const texts = Object.fromEntries(keys.map((key, i) => [key, read[i] ?? null])) as Record<
@@ -77,7 +80,11 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
     map: parsed("map"),
     added: parsed("added"),
     model,
-    chatTemplate: templateText ?? templateOf(config),
+    chatTemplates: new Map(
+      templateText === null && templates.length === 0
+        ? templatesOf(config)
+        : [...(templateText === null ? [] : [["default", templateText] as const]), ...templates],
+    ),
     eosIds,
     // Evaluations set their own sampling, so only the ids of the generation file count.
     identity: JSON.stringify([
@@ -88,6 +95,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
       templateText,
       eosIds,
       [model_type, model_name, tokenizer_class].map((value) => value ?? null),
+      ...(templates.length === 0 ? [] : [templates]),
     ]),
   };
 }
@@ -100,9 +108,20 @@ function readEosIds(generation: Fields, model: Fields, folder: string): readonly
   return checkEosIds(model["eos_token_id"] ?? text["eos_token_id"], join(folder, names.model));
 }
 
-function templateOf({ chat_template: template }: TokenizerConfig): string | null {
-  if (template === undefined || typeof template === "string") return template ?? null;
-  return template.find(({ name }) => name === "default")?.template ?? null;
+type NamedTemplate = readonly [name: string, source: string];
+
+/** Reads the templates that save_pretrained writes beside the default one, sorted by name. */
+async function readAdditionalTemplates(folder: string): Promise<readonly NamedTemplate[]> {
+  const files = await readdir(join(folder, additionalTemplates)).catch(() => []);
+  const jinja = files.filter((file) => file.endsWith(".jinja")).sort();
+  const texts = await Promise.all(jinja.map((file) => readText(folder, join(additionalTemplates, file))));
+  return jinja.map((file, i) => [file.slice(0, -".jinja".length), texts[i]!]);
+}
+
+function templatesOf({ chat_template: template }: TokenizerConfig): readonly NamedTemplate[] {
+  if (template === undefined) return [];
+  if (typeof template === "string") return [["default", template]];
+  return template.map(({ name, template: source }) => [name, source]);
 }
 
 export interface TokenizerConfig {

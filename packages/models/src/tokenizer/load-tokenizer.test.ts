@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { beforeEach, expect, it } from "vitest";
+import { PeriodicEvalError, type Prompt } from "@periodic-eval/core";
+import { beforeEach, describe, expect, it } from "vitest";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
@@ -50,6 +50,73 @@ it("reads special tokens, all stop ids, and the template's file before the confi
   expect(opened.eosId).toBe(4);
   expect(opened.vocabSize).toBe(6);
   expect(opened.decode([])).toBe("");
+});
+
+it.each([
+  // é in two characters, before the answer and in it, with NFC.
+  {
+    normalizer: { type: "NFC" },
+    ask: "e\u0301a",
+    answer: "abe\u0301",
+    ids: [3, 4, 0, 8, 6, 2, 3, 4, 8],
+    mask: [0, 0, 0, 0, 0, 1, 1, 1, 1],
+  },
+  // A normalizer that strips what ends a text, at an answer that begins after white space.
+  {
+    normalizer: { type: "Strip", strip_left: true, strip_right: true },
+    strips: { normalized: true },
+    before: "<s>a  ",
+    ask: "a",
+    answer: "b",
+    ids: [0, 8, 6, 0, 5, 5, 1, 8],
+    mask: [0, 0, 0, 0, 0, 0, 1, 1],
+  },
+  // Tokens that take the white space beside them.
+  {
+    strips: { rstrip: true },
+    before: "<s>  ",
+    ask: "a",
+    answer: "ab",
+    ids: [0, 8, 6, 2, 8],
+    mask: [0, 0, 0, 1, 1],
+  },
+  {
+    strips: { lstrip: true },
+    before: " <s>",
+    ask: "a",
+    answer: "ab ",
+    ids: [0, 8, 6, 2, 8],
+    mask: [0, 0, 0, 1, 1],
+  },
+])("marks the answer $answer in the text that the tokens spell", async (each) => {
+  const { normalizer = null, strips = {}, before = "<s>", ask, answer, ids, mask } = each;
+  const vocab = { a: 0, b: 1, ab: 2, Ã: 3, "©": 4, Ġ: 5 };
+  const added = tokenizer.added_tokens.map((token) => ({ ...token, ...strips }));
+  const model = { ...tokenizer.model, vocab };
+  await write("tokenizer.json", { ...tokenizer, normalizer, added_tokens: added, model });
+  const turn = `{% if m.role == "assistant" %}${before}{% generation %}{{ m.content }}<end>{% endgeneration %}`;
+  const rest = "{% else %}{{ m.content }}<end>{% endif %}";
+  await write("chat_template.jinja", `{% for m in messages %}${turn}${rest}{% endfor %}`);
+  const messages = [
+    { role: "user", content: ask },
+    { role: "assistant", content: answer },
+  ];
+  const rendered = (await loadTokenizer(folder)).render({ messages }, { ending: "complete" });
+  expect(rendered.ids).toEqual(ids);
+  expect(rendered.assistantMask?.map(Number)).toEqual(mask);
+});
+
+it("says that tokens spell another text, if one stands for unknown characters", async () => {
+  const model = { ...tokenizer.model, vocab: { ...tokenizer.model.vocab, "?": 3 }, unk_token: "?" };
+  await write("tokenizer.json", { ...tokenizer, model });
+  await write("chat_template.jinja", "{% generation %}{{ messages[0].content }}{% endgeneration %}");
+  const opened = await loadTokenizer(folder);
+  expect(opened.render({ messages: [{ role: "assistant", content: "ax" }] })).toEqual({
+    text: "ax",
+    ids: [0, 3],
+    assistantMask: null,
+    isUnaligned: true,
+  });
 });
 
 it("stops at the ids that only config.json has", async () => {
@@ -157,6 +224,51 @@ it("needs a template for chats only, not for plain text and ids", async () => {
   expect(opened.eosId).toBeNull();
   expect(opened.render({ ids: [1, 1] })).toEqual({ text: null, ids: [1, 1], assistantMask: null });
   expect(() => opened.render({ messages: [] })).toThrow(/without a chat template/);
+});
+
+const named = (name: string) => ({
+  name,
+  template: `${name}{% for m in messages %}{{ m.content }}{% endfor %}`,
+});
+
+describe.each(["tokenizer_config.json", "additional_chat_templates"])("named templates of %s", (place) => {
+  beforeEach(() => write("tokenizer.json", tokenizer));
+  async function add(...names: readonly string[]): Promise<void> {
+    const templates = names.map(named);
+    if (place === "tokenizer_config.json") return write(place, { chat_template: templates });
+    await mkdir(join(folder, place), { recursive: true });
+    for (const { name, template: source } of templates)
+      await write(name === "default" ? "chat_template.jinja" : join(place, `${name}.jinja`), source);
+  }
+  const textOf = async (tools: readonly object[] | null) =>
+    (await loadTokenizer(folder)).render({ messages: [{ role: "user", content: "" }], tools } as Prompt).text;
+
+  it.each([
+    [["default", "tool_use"], "default", "tool_use"],
+    [["default", "rag"], "default", "default"],
+    [["rag", "tool_use"], null, "tool_use"],
+    [["rag", "plan"], null, null],
+  ] as const)(
+    "renders chats without and with tools, given %s, with %s and %s",
+    async (names, plain, tools) => {
+      await add(...names);
+      const error = `only the chat templates ${[...names].sort().join(", ")}`;
+      for (const [list, expected] of [
+        [null, plain],
+        [[], tools],
+        [[{ type: "function" }], tools],
+      ] as const)
+        if (expected === null) await expect(textOf(list)).rejects.toThrow(error);
+        else expect(await textOf(list)).toBe(expected);
+    },
+  );
+
+  it("changes the fingerprint", async () => {
+    await add("default");
+    const { fingerprint } = await loadTokenizer(folder);
+    await add("default", "tool_use");
+    expect((await loadTokenizer(folder)).fingerprint).not.toBe(fingerprint);
+  });
 });
 
 it("changes its fingerprint with encodings, renderings and ends of replies", async () => {

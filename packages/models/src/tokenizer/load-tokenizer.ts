@@ -5,6 +5,7 @@ import { hashText } from "@periodic-eval/core/random";
 import {
   chatRenderer,
   defaultDate,
+  namedRenderers,
   templateDate,
   tokenizerWith,
   type ChatTemplate,
@@ -46,11 +47,12 @@ const optionsSchema = z.strictObject({
 /**
  * Loads the tokenizer of a local Hugging Face folder, or of a model on the hub as `owner/name` or `owner/name@revision`; a
  * local folder of that name takes precedence. Reads `tokenizer.json` and, if present, `tokenizer_config.json`,
- * `special_tokens_map.json`, `added_tokens.json`, `generation_config.json`, `config.json` and `chat_template.jinja`. Encodings
+ * `special_tokens_map.json`, `added_tokens.json`, `generation_config.json`, `config.json`, `chat_template.jinja` and `additional_chat_templates/`. Encodings
  * and decodings equal transformers 5.24 (tokenizers 0.23); a component that is not supported is an error. Needs no
  * TensorFlow.js.
  *
- * `render` throws a `model` error for a chat if the folder has no template, if the template raises (its error is the
+ * A chat with tools has the template `tool_use`, if the folder has one, others the template `default`, as in transformers.
+ * `render` throws a `model` error for a chat if the folder has no such template, if the template raises (its error is the
  * `cause`), or if the template cannot produce `"no_system_block"` or `"continue"`.
  *
  * @throws PeriodicEvalError `model` if a file is missing, damaged or not supported; `config` for a wrong option.
@@ -60,18 +62,24 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
   const folder = await modelFolder(source, { need: "tokenizer", ...(onDownload && { onDownload }) });
   const files = await readTokenizerFiles(folder);
   const codec = openCodec(files, pipeline);
-  const where = `the chat template of ${folder}`;
-  const renderChat =
-    files.chatTemplate === null
-      ? null
-      : chatRenderer(compile(files.chatTemplate, codec, where, date), where, files.chatTemplate);
+  const rendererFor = namedRenderers(files.chatTemplates, (template, name) => {
+    const where = `the chat template ${name === "default" ? "" : `${name} `}of ${folder}`;
+    return chatRenderer(compile(template, codec, where, date), where, template);
+  });
+  const names = [...files.chatTemplates.keys()].sort().join(", ");
 
   const noTemplate = () =>
     modelError({
       where: folder,
-      got: "a tokenizer without a chat template",
-      expected: "chat_template.jinja, or chat_template in tokenizer_config.json",
-      fix: "Add the template, or use plain text prompts.",
+      got: names === "" ? "a tokenizer without a chat template" : `only the chat templates ${names}`,
+      expected:
+        names === ""
+          ? "chat_template.jinja, or chat_template in tokenizer_config.json"
+          : "a chat template with the name default, or tool_use for a chat with tools",
+      fix:
+        names === ""
+          ? "Add the template, or use plain text prompts."
+          : "Save the template to use as chat_template.jinja, which is the default.",
     });
 
   const eos = codec.specialTokens["eos_token"];
@@ -79,7 +87,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
     fingerprint: hashText(JSON.stringify([pipeline, date, files.identity])),
     eosId: eos === undefined ? null : (codec.idOf(eos) ?? null),
     endIds: files.eosIds,
-    renderChat,
+    rendererFor,
     noTemplate,
   });
 }
@@ -195,6 +203,10 @@ export function openCodec(files: TokenizerFiles, source: PipelineSource): Opened
   const specialIds = [...pipeline.added.tokens].filter(([, { content }]) =>
     pipeline.added.isSpecial(content),
   );
+  const hasByteLevel = (part: unknown) => JSON.stringify(part ?? null).includes('"type":"ByteLevel"');
+  const isByteLevel = hasByteLevel(json["decoder"]);
+  // A ByteLevel normalizer writes the text in the alphabet of the tokens.
+  const spellsBytes = isByteLevel && !hasByteLevel(json["normalizer"]);
   return {
     specialTokens: Object.fromEntries([...tokens.named].map(([key, { content }]) => [key, content])),
     vocabSize: pipeline.vocabSize,
@@ -209,7 +221,8 @@ export function openCodec(files: TokenizerFiles, source: PipelineSource): Opened
     tokenOf: (id) => pipeline.tokenOf(id),
     idOf: (token) => pipeline.idOf(token),
     specialIds: new Set(specialIds.map(([id]) => id)),
-    isByteLevel: JSON.stringify(json["decoder"] ?? null).includes('"type":"ByteLevel"'),
+    isByteLevel,
+    spell: (text) => ({ ...pipeline.spell(text), isByteLevel: spellsBytes }),
   };
 }
 

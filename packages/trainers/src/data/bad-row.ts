@@ -19,6 +19,8 @@ export type BadRowReason =
   | "empty"
   | "no_assistant_turn"
   | "template_failed"
+  /** A chat whose tokens cannot be aligned with its text, so that the assistant's are unknown. */
+  | "unaligned_tokens"
   | "too_long"
   | "no_preference"
   /** A number in tools or calls that JavaScript reads as another number than Python. */

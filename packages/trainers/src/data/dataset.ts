@@ -175,7 +175,7 @@ function collectSurprises({ eosId = null }: Tokenizer) {
   const columns = new Set<string>();
   let isEndless = false;
   return {
-    see({ kind, unused }: ParsedRow): void {
+    see({ kind, unused }: Pick<ParsedRow, "kind" | "unused">): void {
       for (const name of unused) if (columns.size < maxColumns) columns.add(abbreviate(name));
       isEndless ||= kind === "text" && eosId === null;
     },
@@ -212,10 +212,14 @@ export async function loadPreferences(
   { isPrecomputed, ...options }: PreferenceOptions,
 ): Promise<PreferenceDataset> {
   const { maxLength, onBadRow } = options;
+  const surprises = collectSurprises(tokenizer);
+  const shared: string[] = [];
   return collectRows<PreferencePair>(source, options, {
     render({ value, where }) {
       const parsed = onlyFinite(parsePreference(value, { where, isPrecomputed }));
       if (isBadRow(parsed)) return parsed;
+      surprises.see(parsed);
+      if (parsed.isPromptShared) shared.push(where);
       return renderPreference(tokenizer, parsed, { maxLength, truncate: onBadRow === "truncate" });
     },
     sequences: ({ chosen, rejected }) => [chosen, rejected],
@@ -225,8 +229,11 @@ export async function loadPreferences(
     },
     warnings(pairs, rowsRead) {
       const parted = pairs.filter(({ promptTail }) => promptTail > 0);
-      if (parted.length === 0) return [];
+      const early = `the prompt of ${shared.length} of ${rowsRead} rows (first: ${shared[0]}) is the common beginning of chosen and rejected`;
+      const others = [...surprises.warnings(), ...(shared.length === 0 ? [] : [early])];
+      if (parted.length === 0) return others;
       return [
+        ...others,
         `${parted.length} of ${rowsRead} prompts end with other tokens when rendered without a completion ` +
           `(${parted[0]!.where}); completions are scored from the first different token`,
       ];

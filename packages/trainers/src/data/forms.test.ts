@@ -33,7 +33,10 @@ describe("parseRow", () => {
       kind: "text",
       unused: [],
     });
-    expect(fault({ prompt: null, completion: "c" })).toMatch(/^unknown_form: prompt, completion instead of/);
+    expect(fault({ prompt: null, completion: "c" })).toMatch(
+      /^unknown_form: prompt null, completion instead of/,
+    );
+    expect(fault({ text: null, id: 1, other: undefined })).toMatch(/^unknown_form: text null, id instead of/);
   });
 
   it("suggests the nearest column for a misspelt one", () => {

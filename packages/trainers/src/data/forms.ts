@@ -128,10 +128,18 @@ function notAnArray(column: string, value: unknown): Fault {
 
 function unknownForm(value: unknown): Fault {
   const isObject = isRecord(value);
-  const got = isObject ? listKeys(value) || "no columns" : describeValue(value);
+  const got = isObject ? listKeys(withNulls(value)) || "no columns" : describeValue(value);
   const expected = "prompt and completion, messages, conversations, or text";
   return { reason: "unknown_form", got: `${got} instead of ${expected}${isObject ? hint(value) : ""}` };
 }
+
+/** Returns the columns, of which the null ones say so in their names. */
+const withNulls = (columns: object): object =>
+  Object.fromEntries(
+    Object.entries(columns)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [value === null ? `${name} null` : name, value]),
+  );
 
 /** Suggests a form's column for the first column with a similar name. */
 function hint(columns: object): string {

@@ -258,6 +258,23 @@ describe("loadPreferences", () => {
     ]);
   });
 
+  it("names unused columns, and rows whose prompt is the common beginning of both answers", async () => {
+    const warningsOf = async (...rows: readonly object[]) => (await load(rows as never)).warnings;
+    const rest = { chosen: "ab", rejected: "ac" };
+    const early =
+      "the prompt of 1 of 1 rows (first: dataset[0]) is the common beginning of chosen and rejected";
+    expect(await warningsOf({ ...good, tools: [], id: 7, none: null })).toEqual(["unused columns: id"]);
+    expect(await warningsOf({ ...rest, system: "s", question: "q" })).toEqual([
+      "unused columns: system, question",
+      early,
+    ]);
+    expect(await warningsOf({ ...rest, prompt: "a", tools: [], ref_chosen_logps: -1 })).toEqual([
+      "unused columns: tools, ref_chosen_logps",
+    ]);
+    const whole = { chosen: [user("h"), assistant("y")], rejected: [user("h"), assistant("z")] };
+    expect(await warningsOf({ ...whole, prompt: "h" })).toEqual(["unused columns: prompt", early]);
+  });
+
   it("hashes ids and scored positions", async () => {
     const { hash } = await load([good]);
     expect((await load([good, { prompt: 3 } as never])).hash).toBe(hash);

@@ -8,10 +8,12 @@ import {
   parseTemplateColumns,
   parseText,
   saysSomething,
+  templateColumns,
   type Columns,
   type TemplateColumns,
   type TemplateInputs,
 } from "./messages.ts";
+import type { ParsedRow } from "./forms.ts";
 import type { RowSource } from "./read-rows.ts";
 import type { RenderOptions } from "./render-row.ts";
 import { lostNumber, encodeEnded } from "./token-ids.ts";
@@ -35,6 +37,11 @@ export type PreferenceSource = RowSource<PreferenceRow>;
 /** A valid row. */
 export interface Preference extends TemplateInputs {
   readonly where: string;
+  readonly kind: ParsedRow["kind"];
+  /** Non-empty columns that are not used. */
+  readonly unused: readonly string[];
+  /** Whether the prompt is the common beginning of both answers. */
+  readonly isPromptShared: boolean;
   readonly prompt: readonly TemplateMessage[] | string;
   readonly chosen: readonly TemplateMessage[] | string;
   readonly rejected: readonly TemplateMessage[] | string;
@@ -51,9 +58,18 @@ export function parsePreference(
   { where, isPrecomputed }: { readonly where: string; readonly isPrecomputed: boolean },
 ): Preference | BadRow {
   const columns = (typeof value === "object" && value !== null ? value : {}) as Columns;
-  const answers = parseAnswers(columns) ?? unknownForm(value, withPrompt(columns));
+  const parts = withPrompt(columns);
+  const answers = parseAnswers(parts, columns) ?? unknownForm(value, parts);
   if ("reason" in answers) return { where, ...answers };
-  const row = { where, ...answers };
+  const isPromptShared = parts.prompt !== columns["prompt"];
+  const kind = typeof answers.prompt === "string" ? ("text" as const) : ("conversation" as const);
+  const used: readonly string[] = [
+    ...partNames.filter((name) => name !== "prompt" || !isPromptShared),
+    ...(kind === "text" ? [] : templateColumns),
+    ...(isPrecomputed ? ["ref_chosen_logps", "ref_rejected_logps"] : []),
+  ];
+  const unused = Object.keys(columns).filter((name) => columns[name] != null && !used.includes(name));
+  const row = { where, kind, unused, isPromptShared, ...answers };
   if (!isPrecomputed) return { ...row, reference: null };
   const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = columns;
   if (!isLogProb(chosen) || !isLogProb(rejected)) {
@@ -82,8 +98,8 @@ type Parts<T> = Readonly<Record<(typeof partNames)[number], T>>;
 type Answers = (Parts<string> | Parts<readonly TemplateMessage[]>) & TemplateInputs;
 
 /** Returns null if the parts are neither all arrays nor all strings. */
-function parseAnswers(columns: Columns): Answers | Fault | null {
-  const parts = parseParts(withPrompt(columns));
+function parseAnswers(split: Parts<unknown>, columns: Columns): Answers | Fault | null {
+  const parts = parseParts(split);
   if (parts === null || "reason" in parts) return parts;
   const inputs = parseTemplateColumns(columns);
   return "reason" in inputs ? inputs : { ...parts, ...inputs };
@@ -191,9 +207,10 @@ export interface PreferencePair {
  */
 export function renderPreference(
   tokenizer: Tokenizer,
-  { where, prompt, chosen, rejected, reference, ...inputs }: Preference,
+  { where, prompt, chosen, rejected, reference, tools, templateKwargs }: Preference,
   { maxLength, truncate }: Omit<RenderOptions, "loss">,
 ): PreferencePair | BadRow {
+  const inputs: TemplateInputs = { tools, templateKwargs };
   let encoded: readonly [prompt: readonly number[], chosen: readonly number[], rejected: readonly number[]];
   try {
     const start = encodePrompt(tokenizer, prompt, inputs);

@@ -90,6 +90,21 @@ describe("renderRow", () => {
     expect(scoredOf(pair, "completion", opaque)).toEqual([4, 5]);
   });
 
+  it("scores nothing of a chat whose tokens spell another text, unless loss needs no answers", () => {
+    const unaligned: Tokenizer = {
+      ...tokenizer,
+      render: (prompt, options) => ({
+        ...tokenizer.render(prompt, options),
+        assistantMask: null,
+        isUnaligned: true,
+      }),
+    };
+    const messages = [user("h"), assistant("y")];
+    for (const loss of [null, "assistant"] as const)
+      expect(render({ messages }, loss, unaligned)).toMatchObject({ reason: "unaligned_tokens" });
+    expect(scoredOf({ messages }, "full", unaligned)).toEqual([1, 2, 3, 4, 5]);
+  });
+
   it("passes tools and variables to the template, and training's text only for the assistant's answers", () => {
     const asked: unknown[] = [];
     const recording: Tokenizer = {
@@ -171,7 +186,11 @@ describe("renderRow", () => {
     });
     expect(scoredOf(monologue, "full")).toEqual([1, 2]);
     const pair = { prompt: [user("h"), assistant("y")], completion: [user("x")] };
-    expect(render(pair, "completion")).toMatchObject({ reason: "no_assistant_turn" });
+    for (const loss of ["completion", "assistant"] as const)
+      expect(render(pair, loss)).toMatchObject({
+        reason: "no_assistant_turn",
+        got: expect.stringMatching(/^only user in the completion; name the role/),
+      });
     expect(render({ messages: [user("")] }, "full")).toMatchObject({ reason: "empty" });
     expect(render({ text: "" })).toMatchObject({ reason: "empty", got: "an empty text" });
     expect(render({ prompt: "ab", completion: "" })).toMatchObject({ reason: "empty" });

@@ -138,11 +138,17 @@ function ofConversation(
     const rendered = render(messages, "complete");
     const lost = lostNumber(tokenizer, rendered);
     if (lost !== null) return lost;
-    const { ids, assistantMask: mask, isRewritten = false } = rendered;
+    const { ids, assistantMask: mask, isUnaligned = false, isRewritten = false } = rendered;
     if (!training || mask !== null) {
       const start = startOf(ids);
       const form = isRewritten ? ("rewritten" as const) : null;
       return { ids, isScored: (at) => at >= start && (!training || mask![at]!), form };
+    }
+    if (isUnaligned) {
+      return {
+        reason: "unaligned_tokens",
+        got: 'tokens that do not spell the chat, so those of the assistant are unknown; replace characters without a token, use a tokenizer of loadTokenizer, or set loss to "full"',
+      };
     }
     if (!canScoreAll) {
       return {
@@ -159,12 +165,12 @@ function ofConversation(
 
 /** Describes a conversation that has nothing to learn with any template. */
 function emptyFault({ messages, promptCount }: Conversation, loss: LossOn): Fault | null {
-  const learnt = messages
-    .slice(promptCount ?? 0)
-    .filter(({ role }) => loss === "full" || role === "assistant");
+  const completion = messages.slice(promptCount ?? 0);
+  const learnt = completion.filter(({ role }) => loss === "full" || role === "assistant");
   if (learnt.length === 0 && loss !== "full") {
-    const roles = [...new Set(messages.map(({ role }) => role))].join(", ");
-    const got = `only ${roles}; name the role of the answers "assistant", or set loss to "full"`;
+    const roles = [...new Set(completion.map(({ role }) => role))].join(", ");
+    const where = promptCount === null ? "" : " in the completion";
+    const got = `${roles === "" ? "no messages" : `only ${roles}`}${where}; name the role of the answers "assistant", or set loss to "full"`;
     return { reason: "no_assistant_turn", got };
   }
   if (learnt.some(saysSomething)) return null;

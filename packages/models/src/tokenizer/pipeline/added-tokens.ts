@@ -35,8 +35,14 @@ export function readAddedTokens(root: Part): AddedToken[] {
   });
 }
 
-/** A text, or the id of an added token. */
-export type Segment = { readonly text: string; readonly at: number } | number;
+/** A part of a text that became an added token, or that lies between them. */
+export interface Segment {
+  /** The added token; null for other text. */
+  readonly id: number | null;
+  /** With the whitespace that the token takes. */
+  readonly text: string;
+  readonly at: number;
+}
 
 /** Finds tokens in a text, from left to right: the leftmost first, and the longest at one place. */
 type TokenFinder = (text: string) => Iterable<readonly [start: number, end: number, id: number]>;
@@ -141,11 +147,11 @@ export class AddedVocabulary {
         start = Math.max(start, covered);
       }
       if (token.rstrip) while (end < text.length && isSpace.test(text[end]!)) end += 1;
-      if (covered < start) segments.push({ text: text.slice(covered, start), at: covered });
-      segments.push(id);
+      if (covered < start) segments.push({ id: null, text: text.slice(covered, start), at: covered });
+      segments.push({ id, text: text.slice(start, end), at: start });
       covered = end;
     }
-    if (covered < text.length) segments.push({ text: text.slice(covered), at: covered });
+    if (covered < text.length) segments.push({ id: null, text: text.slice(covered), at: covered });
     return segments;
   }
 }

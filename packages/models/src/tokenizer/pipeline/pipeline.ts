@@ -1,6 +1,7 @@
+import type { SpelledText } from "@periodic-eval/tokenizers";
 import { isCount, isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../../folder/model-error.ts";
-import { AddedVocabulary, type AddedToken, readAddedTokens } from "./added-tokens.ts";
+import { AddedVocabulary, type AddedToken, readAddedTokens, type Segment } from "./added-tokens.ts";
 import { readBpe } from "./bpe.ts";
 import { readDecoder, type Decoder } from "./decoders.ts";
 import { type Model, readVocabulary, unknownOf } from "./model.ts";
@@ -66,7 +67,7 @@ export class Pipeline {
   encode(text: string, addsSpecialTokens: boolean): number[] {
     const ids: number[] = [];
     for (const segment of this.added.splitRaw(text)) {
-      if (typeof segment === "number") ids.push(segment);
+      if (segment.id !== null) ids.push(segment.id);
       else this.encodeSegment(segment.text, segment.at === 0, ids);
     }
     return [...(this.postProcessor?.(ids, addsSpecialTokens) ?? ids)];
@@ -77,9 +78,44 @@ export class Pipeline {
     const text = this.normalizer?.(raw) ?? raw;
     const hasStart = isFirst && this.usesStart && this.keepsStart(raw, text);
     for (const segment of this.added.splitNormalized(text)) {
-      if (typeof segment === "number") ids.push(segment);
+      if (segment.id !== null) ids.push(segment.id);
       else this.encodePieces({ text: segment.text, isFirst: hasStart && segment.at === 0 }, ids);
     }
+  }
+
+  /** Returns the text that the tokens of `encode` spell. */
+  spell(text: string): Omit<SpelledText, "isByteLevel"> {
+    const sources: { readonly segment: Segment; readonly at: number; readonly spelled: string }[] = [];
+    const segments: Segment[] = [];
+    let whole = "";
+    for (const segment of this.added.splitRaw(text)) {
+      const at = whole.length;
+      const isToken = segment.id !== null;
+      const spelled = isToken ? segment.text : (this.normalizer?.(segment.text) ?? segment.text);
+      const inside = isToken ? [{ ...segment, at: 0 }] : this.added.splitNormalized(spelled);
+      segments.push(...inside.map((each) => ({ ...each, at: at + each.at })));
+      sources.push({ segment, at, spelled });
+      whole += spelled;
+    }
+    return {
+      text: whole,
+      segments,
+      positionOf: (position) => {
+        const source = sources.find(({ segment }) => position < segment.at + segment.text.length);
+        if (source === undefined) return whole.length;
+        const { segment, at } = source;
+        const before = segment.text.slice(0, Math.max(0, position - segment.at));
+        return at + (segment.id === null ? this.normalizedLength(before) : before.length);
+      },
+    };
+  }
+
+  /** Returns the length of the beginning of a text once it is normalized. */
+  private normalizedLength(beginning: string): number {
+    if (this.normalizer === null || beginning === "") return beginning.length;
+    // With a character after it, a normalizer that strips whitespace leaves that at the end of the beginning.
+    const marked = this.normalizer(beginning + mark);
+    return marked.endsWith(mark) ? marked.length - mark.length : this.normalizer(beginning).length;
   }
 
   /** Whether the normalized text begins with what the first character became, not with what follows it. */
@@ -126,6 +162,9 @@ export class Pipeline {
     return this.added.idOf.get(token) ?? this.model.ids.get(token);
   }
 }
+
+/** A noncharacter of Unicode, which no normalizer changes or joins to other characters. */
+const mark = "\uFDD7";
 
 const maxCachedWords = 20_000;
 const longestCachedWord = 100;
