@@ -15,14 +15,12 @@ import {
 } from "@periodic-eval/core";
 import { splitSchedule } from "@periodic-eval/core/config";
 import {
-  type DataRow,
   betley2025Questions,
   isPublishedQuestions,
   readAlignmentQuestions,
   cachedSplit,
   fetchSplit,
   isHubSource,
-  readSource,
   openHubCache,
   fetchPinnedFile,
   pinnedPath,
@@ -36,6 +34,7 @@ import {
   type DownloadedFile,
   type TaskDataset,
 } from "@periodic-eval/tasks";
+import { formatRow, readRowsUnchanged } from "@periodic-eval/trainers";
 import type { Command } from "commander";
 import { integer } from "../../config/command-options.ts";
 import { fileError, phaseNames, readEvalBlock, withOptionPlace } from "../../config/config-file.ts";
@@ -109,13 +108,17 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
   await withOptionPlace(file, [...at, "memorization"], () =>
     memorizationEvaluation({ format, ...camelCaseKeys({ ...more, candidates }) }),
   );
-  const { rows: placed } = await readSource(rows, "rows");
-  const read = placed.map(({ row, place }) => {
-    checkForm(row, place, canaries);
-    return row;
-  });
-  const mixed = withCanaries(read, canaries);
-  await writeOnce(new Map([[out, mixed.map((row) => `${JSON.stringify(row)}\n`).join("")]]), "--out");
+  const read = await readRowsUnchanged(rows);
+  const mixed = withCanaries(
+    read.map(({ value, where }) => {
+      checkForm(value, where, canaries);
+      return value;
+    }),
+    canaries,
+  );
+  const lines = new Map(read.map((row) => [row.value, formatRow(row)]));
+  const lineOf = (value: unknown) => `${lines.get(value) ?? formatRow({ where: out, value })}\n`;
+  await writeOnce(new Map([[out, mixed.map(lineOf).join("")]]), "--out");
   const added = mixed.length - read.length;
   terminal.out(
     json
@@ -125,7 +128,8 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
 }
 
 /** @throws PeriodicEvalError `data` for a chat next to canaries of plain text, or the reverse. */
-function checkForm(row: DataRow, place: string, { prompt }: CanaryOptions): void {
+function checkForm(value: unknown, place: string, { prompt }: CanaryOptions): void {
+  const row = isRecord(value) ? value : {};
   const isChat = ["messages", "prompt", "conversations"].some((key) => key in row);
   const isText = "text" in row;
   if (!isChat && !isText)
