@@ -273,6 +273,19 @@ describe("data canaries", () => {
     },
   );
 
+  it("reads the split train of a hub source without a split", async () => {
+    const bytes = (text: string) => parquet([{ messages: [{ role: "user", content: text }] }]);
+    hostDataset(hub, "owner/chats", {
+      "default/test/0000.parquet": bytes("test row"),
+      "default/train/0000.parquet": bytes("train row"),
+    });
+    const out = join(folder, "hub.jsonl");
+    const { code, err } = await run("canaries", await config(canaries), "hf:owner/chats", "--out", out);
+    expect([code, err]).toEqual([0, ""]);
+    const written = await readFile(out, "utf8");
+    expect(["train row", "test row"].map((text) => written.includes(text))).toEqual([true, false]);
+  });
+
   it.each([
     ["", "got no rows, expected one or more"],
     [
