@@ -304,12 +304,13 @@ describe("data canaries", () => {
   it.each([
     [canaries, { text: "a" }, "text, expected a chat, as the canaries. Remove `prompt`"],
     [{ format: canaries.format }, { messages: [] }, "a chat, expected text, as the canaries. Add `prompt`"],
-    [{ format: canaries.format }, { prompt: "a", completion: "b" }, "a chat, expected text"],
+    [canaries, { prompt: "a", completion: "b" }, "text, expected a chat, as the canaries"],
     [{ format: canaries.format }, { conversations: [] }, "a chat, expected text"],
+    [canaries, { prompt: [], chosen: [], rejected: [] }, "a row of prompt, chosen, rejected, expected"],
     [
       canaries,
       { question: "a", answer: "b" },
-      "a row of question, answer, expected a training row: messages",
+      "a row of question, answer, expected a training row: prompt and completion",
     ],
   ])("refuses canaries %j for rows like %j", async (block, row, message) => {
     const rows = join(folder, "form.jsonl");

@@ -1,16 +1,9 @@
 import { basename, dirname, join } from "node:path";
-import {
-  camelCaseKeys,
-  configError,
-  dataError,
-  didYouMean,
-  isRecord,
-} from "@periodic-eval/contracts/options";
+import { camelCaseKeys, configError, didYouMean, isRecord } from "@periodic-eval/contracts/options";
 import {
   memorizationEvaluation,
   periodicEvalConfig,
   withCanaries,
-  type CanaryOptions,
   type PeriodicEvalError,
 } from "@periodic-eval/core";
 import { splitSchedule } from "@periodic-eval/core/config";
@@ -110,11 +103,9 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
   );
   const read = await readRowsUnchanged(rows);
   const mixed = withCanaries(
-    read.map(({ value, where }) => {
-      checkForm(value, where, canaries);
-      return value;
-    }),
+    read.map(({ value }) => value),
     canaries,
+    (at) => read[at]!.where,
   );
   const lines = new Map(read.map((row) => [row.value, formatRow(row)]));
   const lineOf = (value: unknown) => `${lines.get(value) ?? formatRow({ where: out, value })}\n`;
@@ -125,29 +116,6 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
       ? jsonText({ file: out, rows: mixed.length, canary_rows: added })
       : `${out}: ${count(read.length)} rows and ${count(added)} of canaries. Train on this file, and measure with the same block.`,
   );
-}
-
-/** @throws PeriodicEvalError `data` for a chat next to canaries of plain text, or the reverse. */
-function checkForm(value: unknown, place: string, { prompt }: CanaryOptions): void {
-  const row = isRecord(value) ? value : {};
-  const isChat = ["messages", "prompt", "conversations"].some((key) => key in row);
-  const isText = "text" in row;
-  if (!isChat && !isText)
-    throw dataError(
-      place,
-      `a row of ${Object.keys(row).join(", ") || "no keys"}`,
-      "a training row: messages, prompt, conversations or text",
-      "Correct or remove it.",
-    );
-  if (isChat === isText || isChat === (prompt !== undefined)) return;
-  throw isChat
-    ? dataError(
-        place,
-        "a chat",
-        "text, as the canaries",
-        "Add `prompt` to `memorization`: the user's turn before a canary.",
-      )
-    : dataError(place, "text", "a chat, as the canaries", "Remove `prompt` from `memorization`.");
 }
 
 const columns = [
