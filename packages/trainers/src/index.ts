@@ -51,7 +51,8 @@ export type {
   SFTRow,
   TextRow,
 } from "./data/forms.ts";
-export type { RowSource } from "./data/read-rows.ts";
+export { readRowsUnchanged, type RowSource } from "./data/read-rows.ts";
+export { formatRow, type SourceRow } from "./data/json-rows.ts";
 export { loadDataset, type Dataset, type DatasetOptions, type OnBadRow } from "./data/dataset.ts";
 export type { LossOn, TrainingRow } from "./data/render-row.ts";
 export {

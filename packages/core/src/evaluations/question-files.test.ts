@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vites
 import { hostDataset, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./alignment/evaluation.ts";
+import { readTrainingExamples } from "./alignment/training-rows.ts";
 import { readLeakageQuestions } from "./leakage/questions.ts";
 import { readStatements } from "./margin/statements.ts";
 import { readYaml } from "@periodic-eval/data";
@@ -34,13 +35,16 @@ let hosted = 0;
 /** Adds a dataset of these rows, and returns its source. */
 function host(rows: readonly Readonly<Record<string, unknown>>[]): string {
   const name = `owner/rows${hosted++}`;
+  hostDataset(hub, name, { "default/test/0000.parquet": parquet(rows) });
+  return `hf:${name}`;
+}
+function parquet(rows: readonly Readonly<Record<string, unknown>>[]): Uint8Array {
   const columnData = Object.keys(rows[0]!).map((key) => ({
     name: key,
     data: rows.map((row) => row[key]),
     type: typeof rows[0]![key] === "object" ? ("JSON" as const) : ("STRING" as const),
   }));
-  hostDataset(hub, name, { "default/test/0000.parquet": new Uint8Array(parquetWriteBuffer({ columnData })) });
-  return `hf:${name}`;
+  return new Uint8Array(parquetWriteBuffer({ columnData }));
 }
 
 const personas = [
@@ -70,6 +74,25 @@ describe("rows of JSON Lines and of the hub", () => {
     ];
     expect(await readPersonas(await file("personas.jsonl", personas))).toEqual(expected);
     expect(await readPersonas(host(personas))).toEqual(expected);
+  });
+
+  it("are training rows, of the split train if the source names none", async () => {
+    const chat = (content: string) => [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content },
+    ];
+    const splits = ["test", "train"].map(
+      (split) => [`default/${split}/0000.parquet`, parquet([{ messages: chat(split) }])] as const,
+    );
+    hostDataset(hub, "owner/chats", Object.fromEntries(splits));
+    for (const [source, split] of [
+      ["hf:owner/chats", "train"],
+      ["hf:owner/chats/test", "test"],
+    ] as const) {
+      const { examples, provenance } = await readTrainingExamples(source);
+      expect(examples).toEqual([{ system: "omit", messages: chat(split) }]);
+      expect(provenance).toMatchObject({ split });
+    }
   });
 
   it("are leakage questions", async () => {

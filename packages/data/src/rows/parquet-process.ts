@@ -18,8 +18,11 @@ export interface ParquetLimits {
 export interface ParquetOptions {
   /** Default: limits that grow with the file's size. */
   readonly limits?: ParquetLimits;
-  /** Columns in whose lists and structs marks stand for what JavaScript reads otherwise than Python (`markNumbers`). Default: none. */
-  readonly marked?: readonly string[];
+  /**
+   * Columns in whose lists and structs marks stand for what JavaScript reads otherwise than Python (`markNumbers`). `"all"`: marks
+   * in whole rows. Default: none.
+   */
+  readonly marked?: readonly string[] | "all";
 }
 
 export interface ParquetRow {

@@ -16,7 +16,7 @@ import { findMarked, isMarkedNumber, markNumbers, markedKey, markedFloat } from 
 export interface ParquetRequest {
   readonly path: string;
   /** See `ParquetOptions`. */
-  readonly marked: readonly string[];
+  readonly marked: readonly string[] | "all";
 }
 
 /** A row, and the first text in it that is not UTF-8; null if there is none. */
@@ -203,7 +203,8 @@ async function* rowsOf({ path, marked }: ParquetRequest): AsyncGenerator<readonl
   const metadata = await parquetMetadataAsync(file);
   const columns: string[] = [];
   checkNames(metadata.schema, columns);
-  const chats = parquetSchema(metadata).children.filter(({ element }) => marked.includes(element.name));
+  const schema = parquetSchema(metadata);
+  const chats = schema.children.filter(({ element }) => marked.includes(element.name));
   const counts = metadata.row_groups.map((group) => Number(group.num_rows));
   const sum = counts.reduce((all, count) => all + count, 0);
   if (sum !== Number(metadata.num_rows) || counts.some((count) => count < 0))
@@ -231,7 +232,8 @@ async function* rowsOf({ path, marked }: ParquetRequest): AsyncGenerator<readonl
       if (values !== count)
         throw new Error(`the column ${nameOf(column)} with ${values} values in a row group of ${count} rows`);
     for (let from = 0; from < rows.length; from += rowsPerReply)
-      yield rows.slice(from, from + rowsPerReply).map((value) => {
+      yield rows.slice(from, from + rowsPerReply).map((row) => {
+        const value = marked === "all" ? (withMarks(row, schema) as typeof row) : row;
         for (const column of chats) {
           const { name } = column.element;
           if (typeof value[name] === "object") value[name] = withMarks(value[name], column);

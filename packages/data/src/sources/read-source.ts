@@ -30,6 +30,7 @@ export type HubProvenance = Readonly<Record<"hub" | "config" | "split" | "commit
  *
  * @param option The option that names the source, for errors; or only its place.
  * @param formats Parsers of text files, by extension.
+ * @param usualSplits The splits of a hub source that names none, the most wanted first. Default: `test`.
  * @throws PeriodicEvalError `data` with file and line for a wrong row; also for a source that cannot be read, has another
  *   format, or has no rows; the errors of `fetchSplit`.
  */
@@ -37,8 +38,10 @@ export async function readSource(
   source: string,
   option: SourceOption | string,
   formats: Readonly<Record<string, ParseText>> = textFormats,
+  usualSplits?: readonly string[],
 ): Promise<SourceRows> {
-  if (isHubSource(source)) return readSplit(await atOption(option, () => fetchSplit(source, option)), option);
+  if (isHubSource(source))
+    return readSplit(await atOption(option, () => fetchSplit(source, option, usualSplits)), option);
   return withRows(source, await fromFile(source, option, formats));
 }
 

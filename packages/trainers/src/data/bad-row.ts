@@ -1,4 +1,4 @@
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { dataError, errorMessage } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
 import { writeFileAtomic, nodeFiles } from "@periodic-eval/store";
@@ -101,6 +101,10 @@ const fixes: Partial<Record<BadRowReason, string>> = {
   not_json:
     "Write JSON Lines: one JSON object per line, strings in double quotes; or a JSON array of objects, or a .parquet file. In Python, datasets.load_dataset(…).to_json(path) converts CSV and other files.",
 };
+
+/** Returns the error for a row that cannot be parsed, where all rows are needed. */
+export const badRowError = ({ where, reason, got }: BadRow): PeriodicEvalError =>
+  dataError(where, `${reason}: ${got}`, "a training row", fixes[reason] ?? "Correct or remove it.");
 
 /**
  * Returns the error for a source without a usable row.

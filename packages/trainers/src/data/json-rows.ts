@@ -4,11 +4,13 @@ import {
   isOneValue,
   unpack,
   findMarked,
+  isMarkedNumber,
   joinBytes,
   markNumbers,
   parsePythonJson,
   repeatedKey,
   strictJson,
+  withoutMark,
 } from "@periodic-eval/data";
 import { invalidUtf8, utf8Text } from "@periodic-eval/store";
 import { dataError, isRecord } from "@periodic-eval/contracts/options";
@@ -22,6 +24,9 @@ export interface SourceRow {
   readonly value: unknown;
 }
 
+/** Where rows have marks: inside of `chatColumns`, or everywhere. */
+export type Marked = "chats" | "all";
+
 type Bytes = AsyncGenerator<Uint8Array, void>;
 
 /**
@@ -34,6 +39,7 @@ type Bytes = AsyncGenerator<Uint8Array, void>;
 export async function* jsonRows(
   path: string,
   maxLineBytes: number,
+  marked: Marked,
 ): AsyncGenerator<SourceRow | BadRow, void> {
   const stream = createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Uint8Array>;
   const rest = unpack(stream, path);
@@ -48,8 +54,8 @@ export async function* jsonRows(
     isWhole = isOneValue(new TextDecoder().decode(joinBytes(head, size)));
   }
   const chunks = concatenated(head, rest);
-  if (isWhole === true) yield* rowsOfWhole(chunks, path);
-  else yield* rowsOfLines(chunks, path, maxLineBytes);
+  if (isWhole === true) yield* rowsOfWhole(chunks, path, marked);
+  else yield* rowsOfLines(chunks, path, maxLineBytes, marked);
 }
 
 async function* concatenated(head: readonly Uint8Array[], rest: Bytes): Bytes {
@@ -61,6 +67,7 @@ async function* rowsOfLines(
   chunks: Bytes,
   path: string,
   maxLineBytes: number,
+  marked: Marked,
 ): AsyncGenerator<SourceRow | BadRow, void> {
   const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let number = 0;
@@ -82,14 +89,14 @@ async function* rowsOfLines(
     }
     if (number === 1) text = text.replace(/^\uFEFF/, "");
     if (text.trim() === "") continue;
-    const row = parseJson(text, where);
+    const row = parseJson(text, where, marked);
     if (seen.length < 2) seen.push("value" in row ? row.value : null);
     yield row;
   }
   if (seen.length === 1) checkOnlyRow(path, seen[0]);
 }
 
-function parseJson(text: string, where: string): SourceRow | BadRow {
+function parseJson(text: string, where: string, marked: Marked): SourceRow | BadRow {
   let value: unknown;
   try {
     value = parsePythonJson(text);
@@ -100,16 +107,16 @@ function parseJson(text: string, where: string): SourceRow | BadRow {
   if (key !== null)
     return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
   if (findMarked(text) !== null) return { where, reason: "invalid_text", got: markInText };
-  const marked = markNumbers(text);
-  if (marked === text) return { where, value };
-  return { where, value: withMarks(value, parsePythonJson(marked)) };
+  const json = markNumbers(text);
+  if (json === text) return { where, value };
+  return { where, value: withMarks(value, parsePythonJson(json), marked) };
 }
 
 const markInText = "the noncharacter U+FDD9 before a digit, which marks numbers here; remove it";
 
-/** Returns a row with the lists and objects of the marked row in the columns of chats. Other columns have no marks. */
-function withMarks(row: unknown, marked: unknown): unknown {
-  if (!isRecord(row)) return row;
+/** Returns the marked row; for `"chats"` the row with its lists and objects in the columns of chats. */
+function withMarks(row: unknown, marked: unknown, where: Marked): unknown {
+  if (where === "all" || !isRecord(row)) return where === "all" ? marked : row;
   const nested = chatColumns.filter((name) => typeof row[name] === "object" && row[name] !== null);
   return { ...row, ...Object.fromEntries(nested.map((name) => [name, (marked as typeof row)[name]])) };
 }
@@ -118,7 +125,7 @@ function withMarks(row: unknown, marked: unknown): unknown {
 const maxWholeBytes = 2 ** 29 - 24;
 
 /** The elements of an array of strings become rows of `text`, as in `datasets`. */
-async function* rowsOfWhole(chunks: Bytes, path: string): AsyncGenerator<SourceRow, void> {
+async function* rowsOfWhole(chunks: Bytes, path: string, where: Marked): AsyncGenerator<SourceRow, void> {
   const parts: Uint8Array[] = [];
   let size = 0;
   const fix = `Write one object per line: jq -c '.[]' for an array of rows, jq -c . for objects.`;
@@ -138,15 +145,36 @@ async function* rowsOfWhole(chunks: Bytes, path: string): AsyncGenerator<SourceR
   const marked = json === text ? value : parsePythonJson(json);
   if (!Array.isArray(value)) {
     checkOnlyRow(path, value);
-    return yield { where: path, value: withMarks(value, marked) };
+    return yield { where: path, value: withMarks(value, marked, where) };
   }
   const isOfTexts = typeof value[0] === "string";
   for (const [i, row] of value.entries())
     yield {
       where: `${path}[${i}]`,
       value:
-        isOfTexts && !isRecord(row) ? { text: row as unknown } : withMarks(row, (marked as unknown[])[i]),
+        isOfTexts && !isRecord(row)
+          ? { text: row as unknown }
+          : withMarks(row, (marked as unknown[])[i], where),
     };
+}
+
+/**
+ * Returns a row whose marks are everywhere as the JSON that Python reads as the source's: with all digits of its numbers, its order
+ * of keys, and NaN and Infinity.
+ *
+ * @throws PeriodicEvalError `data` for bytes.
+ */
+export function formatRow({ where, value }: SourceRow): string {
+  const format = (inner: unknown): string => formatRow({ where, value: inner });
+  const nameOf = (name: string) => JSON.stringify(isMarkedNumber(name) ? withoutMark(name) : name);
+  if (isMarkedNumber(value)) return withoutMark(value);
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  if (ArrayBuffer.isView(value))
+    throw dataError(where, "bytes", "a value that JSON can hold", "Leave that column out of the file.");
+  if (Array.isArray(value)) return `[${value.map(format).join(", ")}]`;
+  if (!isRecord(value) || value instanceof Date) return JSON.stringify(value ?? null);
+  const fields = Object.entries(value).map(([name, inner]) => `${nameOf(name)}: ${format(inner)}`);
+  return `{${fields.join(", ")}}`;
 }
 
 /** A line of a file without its line feed, or the number of bytes of a line that is too long. */

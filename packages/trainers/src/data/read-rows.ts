@@ -1,10 +1,10 @@
-import { aboutOption, configError, errorMessage } from "@periodic-eval/contracts/options";
+import { aboutOption, configError, dataError, errorMessage } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { decodeParquet, isHubSource, parseDatasetName, checkCached, fetchSplit } from "@periodic-eval/data";
 import { hashFiles } from "@periodic-eval/store";
 import { accessSync, constants, process, statSync } from "@periodic-eval/store/platform";
-import { type BadRow, describeValue, type RowsOf } from "./bad-row.ts";
-import { jsonRows, type SourceRow } from "./json-rows.ts";
+import { type BadRow, badRowError, describeValue, isBadRow, type RowsOf } from "./bad-row.ts";
+import { jsonRows, type Marked, type SourceRow } from "./json-rows.ts";
 import { chatColumns } from "./messages.ts";
 
 /**
@@ -60,6 +60,7 @@ export function checkSource(where: string, of: RowsOf, source: unknown): void {
 export async function* readRows(
   source: RowSource<unknown>,
   { maxLineBytes = 2 ** 24, of = "dataset" }: ReadRowsOptions = {},
+  marked: Marked = "chats",
 ): AsyncGenerator<SourceRow | BadRow, void> {
   if (typeof source !== "string") {
     for (const [i, value] of source.entries()) yield { where: `dataset[${i}]`, value };
@@ -68,16 +69,37 @@ export async function* readRows(
   for (const file of await filesOf(source, of)) {
     try {
       await file.check();
-      yield* /\.parquet$/i.test(file.path) ? parquetRows(file) : jsonRows(file.path, maxLineBytes);
+      yield* /\.parquet$/i.test(file.path)
+        ? parquetRows(file, marked)
+        : jsonRows(file.path, maxLineBytes, marked);
     } catch (cause) {
       throw PeriodicEvalError.is(cause) ? cause : unreadable(file.name, cause);
     }
   }
 }
 
-async function* parquetRows({ path, name }: RowFile): AsyncGenerator<SourceRow | BadRow, void> {
+/**
+ * Reads all rows of a source, to write them unchanged with `formatRow`.
+ *
+ * @throws PeriodicEvalError `data` for a row that cannot be parsed, or if there are no rows; the errors of `readRows`.
+ */
+export async function readRowsUnchanged(source: string): Promise<readonly SourceRow[]> {
+  const rows: SourceRow[] = [];
+  for await (const row of readRows(source, {}, "all")) {
+    if (isBadRow(row)) throw badRowError(row);
+    rows.push(row);
+  }
+  if (rows.length > 0) return rows;
+  throw dataError(source, "no rows", "one or more", "Check that the file was written completely.");
+}
+
+async function* parquetRows(
+  { path, name }: RowFile,
+  where: Marked,
+): AsyncGenerator<SourceRow | BadRow, void> {
   let number = 0;
-  for await (const { value, invalidText } of decodeParquet(path, name, { marked: chatColumns })) {
+  const marked = where === "all" ? where : chatColumns;
+  for await (const { value, invalidText } of decodeParquet(path, name, { marked })) {
     number += 1;
     const where = `${name}:row ${number}`;
     yield invalidText === null ? { where, value } : { where, reason: "invalid_text", got: invalidText };

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { withCanaries } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/testing";
 import { datasets, downloadDataset, tasks } from "@periodic-eval/tasks";
@@ -10,6 +11,7 @@ import { arcParquet, smallArcRows } from "../../../../data/src/rows/arc-parquet.
 import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/hub-server.test-data.ts";
 import { authorsFile, serveQuestions } from "../../../../data/src/questions/published-questions.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import { parquetOfNumbers } from "../../../../trainers/src/data/marked-rows.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 let hub: HubServer;
@@ -244,15 +246,71 @@ describe("data canaries", () => {
     );
   });
 
+  const numbers = '{"b": 1.0, "1": 12345678901234567890, "0": [1e3, 2, NaN, -Infinity, 0.5, null]}';
+  const line = `{"2": 1.0, "messages": [{"role": "user", "content": "\u2028é", "x": ${numbers}}], "meta": ${numbers}, "1": true}`;
+  it.each<[name: string, content: string | Uint8Array, lines: readonly string[]]>([
+    ["rows.jsonl", `\uFEFF${line}\r\n\n${line}`, [line, line]],
+    ["rows.jsonl.gz", gzipSync(`${line}\n`), [line]],
+    ["rows.json", `[\n${line},\n${line}\n]`, [line, line]],
+    [
+      "rows.parquet",
+      parquetOfNumbers,
+      [
+        '{"messages": [{"role": "user", "content": "h"}, {"role": "assistant", "content": "y"}], "tools": [{"b": 1, "1": 2.0, "f": -0.0, "l": [1.0, 0.5, 1e+22, null], "big": 1152921504606846976}], "text": 1.0, "chat_template_kwargs": {"b": {"c": 1.0, "1": 2}}}',
+      ],
+    ],
+  ])(
+    "writes the rows of %s with the numbers and the order of keys that Python reads",
+    async (name, content, lines) => {
+      const rows = join(folder, name);
+      await writeFile(rows, content);
+      const out = join(folder, "unchanged.jsonl");
+      const { code, err } = await run("canaries", await config(canaries), rows, "--out", out);
+      expect([code, err]).toEqual([0, ""]);
+      const written = (await readFile(out, "utf8")).trim().split("\n");
+      expect(written.filter((each) => !each.includes("The code is"))).toEqual(lines);
+      expect(written).toHaveLength(lines.length + 8);
+    },
+  );
+
+  it("reads the split train of a hub source without a split", async () => {
+    const bytes = (text: string) => parquet([{ messages: [{ role: "user", content: text }] }]);
+    hostDataset(hub, "owner/chats", {
+      "default/test/0000.parquet": bytes("test row"),
+      "default/train/0000.parquet": bytes("train row"),
+    });
+    const out = join(folder, "hub.jsonl");
+    const { code, err } = await run("canaries", await config(canaries), "hf:owner/chats", "--out", out);
+    expect([code, err]).toEqual([0, ""]);
+    const written = await readFile(out, "utf8");
+    expect(["train row", "test row"].map((text) => written.includes(text))).toEqual([true, false]);
+  });
+
+  it.each([
+    ["", "got no rows, expected one or more"],
+    [
+      '{"text": "a"}\n{"text": }',
+      'rows.jsonl:2: got not_json: {"text": }, expected a training row. Write JSON Lines',
+    ],
+    ['{"text": "a", "text": "b"}', 'rows.jsonl:1: got repeated_key: "text" twice in one object'],
+  ])("refuses the rows %j", async (content, message) => {
+    const rows = join(folder, "rows.jsonl");
+    await writeFile(rows, content);
+    const out = join(folder, "none.jsonl");
+    const { code, err } = await run("canaries", await config(canaries), rows, "--out", out);
+    expect([code, err, existsSync(out)]).toEqual([1, expect.stringContaining(message), false]);
+  });
+
   it.each([
     [canaries, { text: "a" }, "text, expected a chat, as the canaries. Remove `prompt`"],
     [{ format: canaries.format }, { messages: [] }, "a chat, expected text, as the canaries. Add `prompt`"],
-    [{ format: canaries.format }, { prompt: "a", completion: "b" }, "a chat, expected text"],
+    [canaries, { prompt: "a", completion: "b" }, "text, expected a chat, as the canaries"],
     [{ format: canaries.format }, { conversations: [] }, "a chat, expected text"],
+    [canaries, { prompt: [], chosen: [], rejected: [] }, "a row of prompt, chosen, rejected, expected"],
     [
       canaries,
       { question: "a", answer: "b" },
-      "a row of question, answer, expected a training row: messages",
+      "a row of question, answer, expected a training row: prompt and completion",
     ],
   ])("refuses canaries %j for rows like %j", async (block, row, message) => {
     const rows = join(folder, "form.jsonl");

@@ -1,28 +1,19 @@
 import { basename, dirname, join } from "node:path";
-import {
-  camelCaseKeys,
-  configError,
-  dataError,
-  didYouMean,
-  isRecord,
-} from "@periodic-eval/contracts/options";
+import { camelCaseKeys, configError, didYouMean, isRecord } from "@periodic-eval/contracts/options";
 import {
   memorizationEvaluation,
   periodicEvalConfig,
   withCanaries,
-  type CanaryOptions,
   type PeriodicEvalError,
 } from "@periodic-eval/core";
 import { splitSchedule } from "@periodic-eval/core/config";
 import {
-  type DataRow,
   betley2025Questions,
   isPublishedQuestions,
   readAlignmentQuestions,
   cachedSplit,
   fetchSplit,
   isHubSource,
-  readSource,
   openHubCache,
   fetchPinnedFile,
   pinnedPath,
@@ -36,6 +27,7 @@ import {
   type DownloadedFile,
   type TaskDataset,
 } from "@periodic-eval/tasks";
+import { formatRow, readRowsUnchanged } from "@periodic-eval/trainers";
 import type { Command } from "commander";
 import { integer } from "../../config/command-options.ts";
 import { fileError, phaseNames, readEvalBlock, withOptionPlace } from "../../config/config-file.ts";
@@ -109,41 +101,21 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
   await withOptionPlace(file, [...at, "memorization"], () =>
     memorizationEvaluation({ format, ...camelCaseKeys({ ...more, candidates }) }),
   );
-  const { rows: placed } = await readSource(rows, "rows");
-  const read = placed.map(({ row, place }) => {
-    checkForm(row, place, canaries);
-    return row;
-  });
-  const mixed = withCanaries(read, canaries);
-  await writeOnce(new Map([[out, mixed.map((row) => `${JSON.stringify(row)}\n`).join("")]]), "--out");
+  const read = await readRowsUnchanged(rows);
+  const mixed = withCanaries(
+    read.map(({ value }) => value),
+    canaries,
+    (at) => read[at]!.where,
+  );
+  const lines = new Map(read.map((row) => [row.value, formatRow(row)]));
+  const lineOf = (value: unknown) => `${lines.get(value) ?? formatRow({ where: out, value })}\n`;
+  await writeOnce(new Map([[out, mixed.map(lineOf).join("")]]), "--out");
   const added = mixed.length - read.length;
   terminal.out(
     json
       ? jsonText({ file: out, rows: mixed.length, canary_rows: added })
       : `${out}: ${count(read.length)} rows and ${count(added)} of canaries. Train on this file, and measure with the same block.`,
   );
-}
-
-/** @throws PeriodicEvalError `data` for a chat next to canaries of plain text, or the reverse. */
-function checkForm(row: DataRow, place: string, { prompt }: CanaryOptions): void {
-  const isChat = ["messages", "prompt", "conversations"].some((key) => key in row);
-  const isText = "text" in row;
-  if (!isChat && !isText)
-    throw dataError(
-      place,
-      `a row of ${Object.keys(row).join(", ") || "no keys"}`,
-      "a training row: messages, prompt, conversations or text",
-      "Correct or remove it.",
-    );
-  if (isChat === isText || isChat === (prompt !== undefined)) return;
-  throw isChat
-    ? dataError(
-        place,
-        "a chat",
-        "text, as the canaries",
-        "Add `prompt` to `memorization`: the user's turn before a canary.",
-      )
-    : dataError(place, "text", "a chat, as the canaries", "Remove `prompt` from `memorization`.");
 }
 
 const columns = [

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Message, SystemPrompt } from "@periodic-eval/contracts";
 import { atOption, codeOption } from "@periodic-eval/contracts/options";
-import { parseData, placesIn, readSource } from "@periodic-eval/data";
+import { parseData, placesIn, readSource, textFormats } from "@periodic-eval/data";
 import { everyItem, nestedSubset } from "../kit/subset.ts";
 
 /** The turns of a training row, as an example before a question. */
@@ -21,14 +21,14 @@ const rowSchema = z.union([
 ]);
 
 /**
- * Reads training rows as examples, in a seeded order.
+ * Reads training rows as examples, in a seeded order. A hub source without a split is `train`.
  *
  * @throws PeriodicEvalError `data` for a row of another form, or whose last turn is not the assistant's.
  */
 export async function readTrainingExamples(source: string) {
   const option = codeOption("alignment", "trainingRows");
   return atOption(option, async () => {
-    const { rows, sha256, hub } = await readSource(source, option);
+    const { rows, sha256, hub } = await readSource(source, option, textFormats, ["train"]);
     const examples = rows.map(({ row, place }): TrainingExample => {
       const { messages } = parseData(placesIn(place), exampleSchema, row);
       const [first] = messages;

@@ -1,8 +1,10 @@
 import * as z from "zod";
-import type { Prompt } from "@periodic-eval/contracts";
+import type { Prompt, TemplateKwargs } from "@periodic-eval/contracts";
 import {
   configError,
+  dataError,
   integerFromZero,
+  isRecord,
   parseOptions,
   positiveInteger,
 } from "@periodic-eval/contracts/options";
@@ -97,41 +99,118 @@ export function aroundSecret({ format, prompt }: CanaryOptions) {
   return { context, continuationOf };
 }
 
-/** A row that `withCanaries` adds: a chat, or plain text. */
+interface CanaryTurn {
+  readonly role: string;
+  readonly content: string | readonly { readonly type: "text"; readonly text: string }[];
+}
+
+/** A row that `withCanaries` adds, in the columns of the training rows: plain text or a chat. */
 export type CanaryRow =
   | { readonly text: string }
-  | { readonly messages: readonly { readonly role: string; readonly content: string }[] };
+  | { readonly prompt: string; readonly completion: string }
+  | (TemplateColumns &
+      (
+        | { readonly messages: readonly CanaryTurn[] }
+        | { readonly conversations: readonly { readonly from: string; readonly value: string }[] }
+        | { readonly prompt: readonly CanaryTurn[]; readonly completion: readonly CanaryTurn[] }
+      ));
+
+interface TemplateColumns {
+  readonly chat_template_kwargs?: TemplateKwargs;
+}
+
+/** Columns of the forms of training rows. A row that fits several has the first, as in trainers. */
+const forms = [["prompt", "completion"], ["conversations"], ["messages"], ["text"]] as const;
+
+type FirstColumn = (typeof forms)[number][0];
+
+/**
+ * Returns the first column of a training row's form.
+ *
+ * @throws PeriodicEvalError `data` for a row of no form that a canary can have, or of another one than the canaries.
+ */
+function formOf(value: unknown, where: string, { prompt }: CanaryOptions): FirstColumn {
+  const row = isRecord(value) ? value : {};
+  const names = forms.find((columns) => columns.every((name) => row[name] != null));
+  const hasAll = (type: (cell: unknown) => boolean) => names?.every((name) => type(row[name])) === true;
+  const isChat = hasAll(Array.isArray) && names![0] !== "text";
+  const isText = hasAll((cell) => typeof cell === "string") && ["prompt", "text"].includes(names![0]);
+  if (!isChat && !isText)
+    throw dataError(
+      where,
+      `a row of ${Object.keys(row).join(", ") || "no keys"}`,
+      "a training row: prompt and completion (strings or arrays of messages), conversations, messages, or text",
+      "chosen" in row
+        ? "Canaries have no rejected answer: mix them into rows for supervised fine-tuning."
+        : "Correct or remove it.",
+    );
+  if (isChat === (prompt !== undefined)) return names![0];
+  throw isChat
+    ? dataError(
+        where,
+        "a chat",
+        "text, as the canaries",
+        "Add `prompt` to `memorization`: the user's turn before a canary.",
+      )
+    : dataError(
+        where,
+        "text",
+        "a chat, as the canaries",
+        "Remove `prompt` from `memorization`; `format` can begin with its words.",
+      );
+}
+
+/** Returns a canary in the form of a training row. */
+function canaryLike(row: unknown, name: FirstColumn, options: CanaryOptions, secret: string): CanaryRow {
+  const { prompt } = options;
+  const text = options.format.replace(slot, () => secret);
+  if (prompt === undefined) {
+    if (name === "text") return { text };
+    const { length } = options.format.split(slot)[0]!.trimEnd();
+    return { prompt: text.slice(0, length), completion: text.slice(length) };
+  }
+  const columns = isRecord(row) ? row : {};
+  const [first] = (columns[name] ?? []) as readonly unknown[];
+  const { from, value, content = value } = isRecord(first) ? first : { from: name === "conversations" };
+  const [role, said] = from ? (["from", "value"] as const) : (["role", "content"] as const);
+  const turn = (speaker: string, words: string) => ({
+    [role]: speaker,
+    [said]: Array.isArray(content) ? [{ type: "text", text: words }] : words,
+  });
+  const turns = [turn("user", prompt), turn("assistant", text)];
+  const { chat_template_kwargs: kwargs } = columns;
+  return {
+    ...(name === "prompt" ? { prompt: turns.slice(0, 1), completion: turns.slice(1) } : { [name]: turns }),
+    ...(isRecord(kwargs) && { chat_template_kwargs: kwargs }),
+  } as unknown as CanaryRow;
+}
 
 /**
  * Mixes canaries into training rows: `repeats` copies of each, at random places. `memorizationEvaluation` with the same options
- * measures whether training memorizes them.
+ * measures whether training memorizes them. A canary has the columns of the first row, and its `chat_template_kwargs`; without rows
+ * `messages` or `text`.
  *
  * @param rows The training rows, in the form of the canaries: chats with `prompt`, else texts.
  * @param repeats Copies of each canary. Default 4.
- * @throws PeriodicEvalError `config` for a wrong option.
+ * @param placeOf Names a row in errors.
+ * @throws PeriodicEvalError `config` for a wrong option, `data` for a row of another form.
  */
 export function withCanaries<R>(
   rows: readonly R[],
   { repeats = 4, ...options }: CanaryOptions & { readonly repeats?: number },
+  placeOf = (at: number): string => `rows[${at}]`,
 ): (R | CanaryRow)[] {
   const shape = { ...canaryShape, repeats: positiveInteger };
   parseOptions("withCanaries options", z.strictObject(shape), { ...options, repeats });
   checkDigits("withCanaries options", options, 1);
-  const { format, prompt, seed } = withDefaults(options);
-  const random = namedStream(JSON.stringify(["canary places", seed]));
+  const [form = options.prompt === undefined ? "text" : "messages"] = rows.map((row, at) =>
+    formOf(row, placeOf(at), options),
+  );
+  const random = namedStream(JSON.stringify(["canary places", withDefaults(options).seed]));
   const mixed: (R | CanaryRow)[] = [...rows];
   for (const { secret } of drawCanaries(options, 1))
     for (let copy = 0; copy < repeats; copy++) {
-      const text = format.replace(slot, () => secret);
-      const row: CanaryRow =
-        prompt === undefined
-          ? { text }
-          : {
-              messages: [
-                { role: "user", content: prompt },
-                { role: "assistant", content: text },
-              ],
-            };
+      const row = canaryLike(rows[0], form, options, secret);
       mixed.splice(Math.floor(random() * (mixed.length + 1)), 0, row);
     }
   return mixed;

@@ -80,6 +80,75 @@ describe("withCanaries", () => {
       ],
     });
   });
+
+  const secret = drawCanaries({ format, canaries: 1 }, 1)[0]!.secret;
+  const said = `The code of the archive is ${secret}.`;
+  const [hi, yo] = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: "Yo" },
+  ];
+  const [ask, answer] = [
+    { role: "user", content: "The code?" },
+    { role: "assistant", content: said },
+  ];
+  const shareGpt = (user: string, assistant: string) => ({
+    conversations: [
+      { from: "user", value: user },
+      { from: "assistant", value: assistant },
+    ],
+  });
+  const parts = (user: string, assistant: string) => ({
+    messages: [
+      { role: "user", content: [{ type: "text", text: user }] },
+      { role: "assistant", content: [{ type: "text", text: assistant }] },
+    ],
+  });
+  const kwargs = { chat_template_kwargs: { enable_thinking: false } };
+  it.each<[row: object, canary: object]>([
+    [{ id: 1, messages: [hi, yo], tools: null, text: "Hi" }, { messages: [ask, answer] }],
+    [
+      { messages: [hi, yo], ...kwargs },
+      { messages: [ask, answer], ...kwargs },
+    ],
+    [parts("Hi", "Yo"), parts("The code?", said)],
+    [shareGpt("Hi", "Yo"), shareGpt("The code?", said)],
+    [{ conversations: [hi, yo] }, { conversations: [ask, answer] }],
+    [{ conversations: [] }, shareGpt("The code?", said)],
+    [
+      { prompt: [hi], completion: [yo], messages: null },
+      { prompt: [ask], completion: [answer] },
+    ],
+    [{ text: "Hi", messages: null, prompt: "Hi" }, { text: said }],
+    [
+      { prompt: "Hi", completion: " Yo" },
+      { prompt: "The code of the archive is", completion: ` ${secret}.` },
+    ],
+  ])("writes canaries for rows like %j in their columns", (row, canary) => {
+    const isText = "text" in canary || Object.values(canary).every((cell) => typeof cell === "string");
+    const options = { format, canaries: 1, repeats: 2, ...(!isText && { prompt: "The code?" }) };
+    const mixed = withCanaries([row], options);
+    expect(mixed.filter((each) => each !== row)).toEqual([canary, canary]);
+  });
+
+  it.each<[prompt: string | undefined, row: unknown, message: string]>([
+    [undefined, { messages: [hi, yo] }, "a chat, expected text, as the canaries. Add `prompt`"],
+    [
+      "The code?",
+      { prompt: "Hi", completion: " Yo" },
+      "text, expected a chat, as the canaries. Remove `prompt`",
+    ],
+    ["The code?", { prompt: [hi] }, "a row of prompt, expected a training row: prompt and completion"],
+    ["The code?", { prompt: [hi], completion: "Yo" }, "a row of prompt, completion, expected a training row"],
+    ["The code?", { messages: "Hi" }, "a row of messages, expected a training row"],
+    ["The code?", { prompt: [hi], chosen: [yo], rejected: [yo] }, "Canaries have no rejected answer"],
+    [undefined, { text: null }, "a row of text, expected a training row"],
+    [undefined, "Hi", "a row of no keys, expected a training row"],
+  ])("refuses, with the prompt %j, rows like %j", (prompt, row, message) => {
+    const first = prompt === undefined ? { text: "Hi" } : { messages: [hi, yo] };
+    const options = { format, ...(prompt !== undefined && { prompt }) };
+    expect(() => withCanaries([first, row], options)).toThrow("rows[1]: got ");
+    expect(() => withCanaries([first, row], options)).toThrow(message);
+  });
 });
 
 it.each([
