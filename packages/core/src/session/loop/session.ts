@@ -204,7 +204,7 @@ async function closeSession(
   checkWritten(records.writer);
 }
 
-/** Records how the phase ended. Not worth a warning if it fails: readers then go by the snapshots. */
+/** Records how the phase ended. If that fails, readers go by the snapshots. */
 async function recordClosing(
   { log, records, progress, stopWhen: { stop } }: SessionParts,
   finished: boolean,
@@ -212,8 +212,10 @@ async function recordClosing(
   const at = progress.inRun();
   const { phase, step, maxSteps } = at;
   const closing = { phase, step, maxSteps, finished, ...(stop !== null && { stop }) };
-  await records.store.recordClosing?.(closing).catch(() => undefined);
+  const failed = await records.store.recordClosing?.(closing).catch(errorMessage);
   const lost = records.lost();
+  if (failed !== undefined && lost === null)
+    log.warn("close", `the end of the phase is not recorded: ${failed}`);
   await log.end({
     ...at,
     finished,
