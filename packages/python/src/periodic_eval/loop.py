@@ -42,6 +42,7 @@ class LoopRun:
         self._saved: Any = None
         self._is_ended = False
         self._went_back = False
+        self._is_warned = False
 
     def __enter__(self) -> LoopRun:
         """Starts the host, and measures what is due before the first step."""
@@ -65,6 +66,13 @@ class LoopRun:
         Measures what is due. An idle step compares four numbers and sends nothing.
         """
         self.save, self.metrics = None, []
+        if self._run is None and not self._is_warned:
+            self._is_warned = True
+            logger.warning(
+                "periodic-eval: `step_end` got step %s of a run that has not begun. Nothing is measured, and "
+                "training goes on. Write the loop inside `with periodic_eval.live(...) as run:`.",
+                step,
+            )
         if step < self._step or self._went_back:
             self._refuse(step)
             return
