@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .connection import NEVER
 from .errors import PeriodicEvalError
 from .forward import unwrap
-from .options import Config, block_of
+from .options import Config, batch_tokens_of, block_of, count_of, name_of
 from .run import Done, LiveRun, Training
 
 logger = logging.getLogger("periodic_eval")
@@ -203,12 +203,11 @@ def live(
         "tokenizer": tokenizer,
         "optimizer": optimizer,
         "scaler": scaler,
-        # JSON lacks NumPy's integers.
-        "max_steps": None if max_steps is None else int(max_steps),
+        "max_steps": count_of(max_steps, "live.max_steps", least=0, none="an unknown number of steps"),
         "autocast": autocast,
         # Accelerate wraps the forward pass in its autocast.
         "wraps_forward": hasattr(unwrap(model), "_original_forward"),
         "sync_every": sync_every,
     }
-    batch_tokens = None if batch_tokens is None else int(batch_tokens)
-    return LoopRun(training, block_of(config, options), str(run_dir), phase, batch_tokens)
+    folder, name = (name_of(run_dir, "live.run_dir", '"runs/em"'), name_of(phase, "live.phase", '"train"'))
+    return LoopRun(training, block_of(config, options), folder, name, batch_tokens_of(batch_tokens, "live"))
