@@ -72,6 +72,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
       got: "a tokenizer without a chat template",
       expected: "chat_template.jinja, or chat_template in tokenizer_config.json",
       fix: "Add the template, or use plain text prompts.",
+      detail: { kind: "no-template" },
     });
 
   const eos = codec.specialTokens["eos_token"];
