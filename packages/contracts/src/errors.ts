@@ -43,6 +43,8 @@ export type ErrorDetail =
   | { readonly kind: "interrupted" }
   /** A service rejected a request with this HTTP status. */
   | { readonly kind: "http"; readonly status: number }
+  /** A chat was rendered by a tokenizer that has no chat template. */
+  | { readonly kind: "no-template" }
   /** The browser allows this page no storage. Files can stay in memory. */
   | { readonly kind: "no-storage" }
   /** A dataset is neither in the cache nor available from the hub, for this reason: `HF_HUB_OFFLINE`. */

@@ -78,7 +78,7 @@ export interface PhaseBegin extends RunProgress {
 export interface PhaseEnd extends RunProgress {
   /** Whether training ended, also early. False: it was interrupted or failed, or measuring disturbed it. */
   readonly finished: boolean;
-  /** Why the session could write nothing more: another process took over the run, or its folder is gone; omitted otherwise. */
+  /** Why snapshots are not written: another process took over the run, its folder is gone, its disk is full; omitted otherwise. */
   readonly lost?: string;
   /** The condition of `stopWhen` that ended training; omitted if none did. */
   readonly stop?: ConditionStop;

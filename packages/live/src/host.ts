@@ -132,7 +132,7 @@ class LiveHost {
         fix: "Run `pip install periodic-eval` for the callback, or see docs/reference/live-protocol.md to write a client.",
       });
     if (session === null) throw this.#connection.lost();
-    const reason = `${errorMessage(this.#connection.ended.reason)}; start training again, and the run resumes`;
+    const reason = `${errorMessage(this.#connection.ended.reason)}; training that resumes from a checkpoint continues the run, and training without one starts again from step 1`;
     await session.fail(new Error(reason)).catch(() => undefined);
     await this.#close(session);
   }

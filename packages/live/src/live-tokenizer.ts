@@ -14,7 +14,7 @@ type WireChat = ParamsOf<"render">["chats"][number];
 /** The trainer's own tokenizer and chat template: no second implementation can then differ. */
 export function liveTokenizer(
   connection: Connection,
-  { fingerprint, vocab_size, stop_ids, eos_id }: Hello["tokenizer"],
+  { fingerprint, vocab_size, stop_ids, eos_id, has_template }: Hello["tokenizer"],
 ): BulkTokenizer {
   const encode: BulkTokenizer["encode"] = (texts, { specialTokens = true, signal } = {}) =>
     connection.rows(
@@ -42,7 +42,14 @@ export function liveTokenizer(
       const texts = prompts.filter((prompt) => "text" in prompt);
       const wire = chats.map(wireChat);
       await checkSystemBlocks(connection, chats, wire);
-      const rendered = await connection.rows("render", { chats: wire, ending }, wire.length, options);
+      const rendered = await connection
+        .rows("render", { chats: wire, ending }, wire.length, options)
+        .catch((error: unknown) => {
+          // A tokenizer may render chats by code of its own, and have no template.
+          throw has_template || !PeriodicEvalError.is(error, "data")
+            ? error
+            : noTemplate(connection.where, error);
+        });
       const encoded = await encode(
         texts.map(({ text }) => text),
         options,
@@ -57,6 +64,17 @@ export function liveTokenizer(
     },
   };
 }
+
+const noTemplate = (where: string, cause: unknown) =>
+  new PeriodicEvalError({
+    code: "model",
+    where,
+    got: "a tokenizer without a chat template",
+    expected: "one that renders chats",
+    fix: "Set `tokenizer.chat_template`.",
+    detail: { kind: "no-template" },
+    cause,
+  });
 
 /** A chat with its system prompt as a message. */
 function wireChat({ messages, system = "omit", templateKwargs }: Chat): WireChat {

@@ -111,6 +111,10 @@ it("measures weights once in a phase of 0 steps, and compares them with the run'
   expect(await train({ runDir })).toBeNull();
   expect(await train({ runDir, hello: { phase: "train-best", max_steps: 0 } })).toBeNull();
   const { phases } = await readRun(runDir);
+  expect(phases.map(({ name, state }) => [name, state])).toEqual([
+    ["train", "finished"],
+    ["train-best", "finished"],
+  ]);
   const [snapshot, ...others] = phases.find(({ name }) => name === "train-best")!.snapshots;
   expect(others).toEqual([]);
   const { accuracy } = snapshot!.paired.baseline!;

@@ -1,5 +1,5 @@
 import type { Progress, TrainerCallback } from "@periodic-eval/core";
-import { advance, crossings } from "@periodic-eval/core/session";
+import { advance, isAnyCrossed } from "@periodic-eval/core/session";
 
 /**
  * Returns the next step at whose end a callback may request something; null if no later step is known to matter. Callbacks with a
@@ -19,12 +19,18 @@ function nextOf(callback: TrainerCallback, progress: Progress): number {
   if (triggers === undefined)
     return stepHooks.some((hook) => callback[hook] !== undefined) ? step + 1 : Infinity;
   if (triggers.length === 0) return Infinity;
-  const isEstimated = triggers.some((rule) => "unit" in rule && ["epochs", "seconds"].includes(rule.unit));
+  const counts = (unit: string) => triggers.some((rule) => "unit" in rule && rule.unit === unit);
+  const isEstimated = counts("epochs") || counts("seconds");
   if (isEstimated && step === 0) return 1;
   const crossesBy = (later: number) =>
-    crossings(triggers, progress, advance(progress, at(progress, later))).length > 0;
+    isAnyCrossed(triggers, progress, advance(progress, at(progress, later)));
   const last = progress.maxSteps ?? Number.MAX_SAFE_INTEGER;
-  if (step >= last || !crossesBy(last)) return Infinity;
+  if (step >= last) return Infinity;
+  // A loop that counts whole epochs says nothing of its pace within one.
+  const { epoch, elapsedSeconds } = progress;
+  if ((counts("epochs") && Number.isInteger(epoch)) || (counts("seconds") && elapsedSeconds === 0))
+    return step + 1;
+  if (!crossesBy(last)) return Infinity;
   let [before, after] = [step, last];
   while (after - before > 1) {
     const middle = before + Math.floor((after - before) / 2);

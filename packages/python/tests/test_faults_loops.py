@@ -14,7 +14,7 @@ from test_loop import Loop, is_same, twin
 from tiny import micro_world, random_model
 
 import periodic_eval
-from periodic_eval import PeriodicEvalError
+from periodic_eval import PeriodicEval, PeriodicEvalError
 
 
 def test_sends_nan_as_null_and_goes_on(host: Any, tmp_path: Path) -> None:
@@ -62,6 +62,34 @@ def test_says_which_value_of_a_dict_is_wrong_before_the_training(tmp_path: Path)
     )
     assert refused(margin=math.nan).startswith(f"periodic_eval.margin: {wanted} float nan")
     assert refused(config={"leakage": {1: 2}}).startswith(f"periodic_eval.leakage: {wanted} dict")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"phase": ""}, ".phase: expected a string that is not empty, got ''."),
+        ({"phase": None}, ".phase: expected a string that is not empty, got None."),
+        ({"run_dir": ""}, ".run_dir: expected a string that is not empty, got ''."),
+        ({"run_dir": None}, ".run_dir: expected a string that is not empty, got None."),
+        ({"run_dir": b"r"}, ".run_dir: expected a string that is not empty, got b'r'."),
+        ({"max_steps": -1}, ".max_steps: expected an integer of at least 0, or None, got -1."),
+        ({"max_steps": math.inf}, ".max_steps: expected an integer of at least 0, or None, got inf."),
+        ({"max_steps": math.nan}, ".max_steps: expected an integer of at least 0, or None, got nan."),
+        ({"batch_tokens": "x"}, ".batch_tokens: expected an integer of at least 1, or None, got 'x'."),
+        ({"batch_tokens": -5}, ".batch_tokens: expected an integer of at least 1, or None, got -5."),
+        ({"batch_tokens": 0}, ".batch_tokens: expected an integer of at least 1, or None, got 0."),
+    ],
+    ids=str,
+)
+def test_refuses_a_wrong_argument_before_a_host_starts(options: dict[str, Any], said: str) -> None:
+    model, tokenizer = micro_world()
+    with pytest.raises(PeriodicEvalError) as caught:
+        periodic_eval.live(model, tokenizer, **{"run_dir": "r", "max_steps": 1, **options})
+    assert f"live{said}" in str(caught.value)
+    if "max_steps" not in options:
+        with pytest.raises(PeriodicEvalError) as caught:
+            PeriodicEval(**{"run_dir": "r", **options})
+        assert f"PeriodicEval{said}" in str(caught.value)
 
 
 def test_takes_paths_and_tuples_in_a_dict(host: Any, tmp_path: Path) -> None:

@@ -189,20 +189,37 @@ def test_never_starts_while_another_process_writes_the_run(tmp_path: Path) -> No
     assert statuses(tmp_path) == dict.fromkeys((0, 1), "complete")
 
 
-def test_measures_start_and_end_when_the_number_of_steps_is_unknown(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "steps"),
+    [
+        ({}, (0, 5)),
+        ({"schedule": {"every_steps": 2}}, (0, 2, 4, 5)),
+        ({"schedule": {"every_steps": 100}}, (0, 5)),
+        ({"schedule": {"at_steps": [3]}}, (0, 3, 5)),
+        ({"schedule": {"every_epochs": 1}}, (0, 4, 5)),
+        ({"schedule": {"every_seconds": 3600}}, (0, 5)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("whole_epochs", [False, True])
+def test_measures_what_is_due_when_the_number_of_steps_is_unknown(
+    tmp_path: Path, schedule: Any, steps: tuple[int, ...], whole_epochs: bool
+) -> None:
     loop = Loop()
+    config = {**{key: BLOCK[key] for key in ("questions", "subsample_n")}, **schedule}
     with periodic_eval.live(
         loop.model,
         loop.tokenizer,
         run_dir=str(tmp_path),
         max_steps=None,
-        config=BLOCK,
+        config=config,
         optimizer=loop.optimizer,
     ) as run:
         for step in range(1, 6):
-            run.step_end(step, loss=loop.train_step())
+            epoch = step // 4 if whole_epochs else step / 4
+            run.step_end(step, epoch=epoch, loss=loop.train_step())
     assert is_same(loop, twin(5))
-    assert statuses(tmp_path) == {0: "complete", 5: "complete"}
+    assert statuses(tmp_path) == dict.fromkeys(steps, "complete")
 
 
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])

@@ -302,6 +302,18 @@ def test_warns_once_and_ends_measuring_when_steps_begin_again(
     ]
 
 
+def test_warns_once_of_steps_without_a_with_statement(tmp_path: Path, caplog: Any) -> None:
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path / "run"), max_steps=2)
+    for step in (1, 2):
+        run.step_end(step, loss=loop.train_step())
+    assert not (tmp_path / "run").exists()
+    assert warnings_of(caplog) == [
+        "periodic-eval: `step_end` got step 1 of a run that has not begun. Nothing is measured, and training "
+        "goes on. Write the loop inside `with periodic_eval.live(...) as run:`."
+    ]
+
+
 def test_warns_when_a_resumed_loop_counts_from_1(host: Any, tmp_path: Path, caplog: Any) -> None:
     script = host()
     loop = Loop()

@@ -178,6 +178,30 @@ def test_begins_without_a_state_at_step_0_and_in_another_phase(host: Any, tmp_pa
     assert [(hello["step"], hello["state"]) for hello in hellos] == [(0, None), (4, None)]
 
 
+class Renamed(PeriodicEval):
+    """A callback whose state a checkpoint holds under another name."""
+
+
+@pytest.mark.parametrize("earlier", [[], [Renamed]], ids=["no callback", "a subclass"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_joins_a_training_whose_checkpoint_has_no_entry_for_it(
+    host: Any, tmp_path: Path, earlier: list[Any], count: int
+) -> None:
+    settings = {"save_strategy": "steps", "save_steps": 2}
+    host()
+    trainer_of(tmp_path, [made(run_dir="r") for made in earlier], **settings, max_steps=2).train()
+    script = host()
+    callbacks = [PeriodicEval(run_dir=f"r{index}") for index in range(count)]
+    trainer_of(tmp_path, callbacks, **settings, max_steps=6).train(resume_from_checkpoint=True)
+    assert [f["params"]["step"] for f in script.heard() if f.get("heard") == "hello"][-count:] == [2] * count
+    script = host()
+    trainer_of(tmp_path, callbacks, **settings).train(
+        resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-6")
+    )
+    states = [f["params"]["state"] for f in script.heard() if f.get("heard") == "hello"]
+    assert states[-count:] == [{"saved": True}] * count
+
+
 def test_measures_the_last_weights_before_the_best_are_loaded(
     host: Any, window: Any, tmp_path: Path, caplog: Any
 ) -> None:

@@ -1,5 +1,5 @@
-import { type Tokenizer, hashText } from "@periodic-eval/contracts";
-import { configError, errorMessage, isRecord, modelError } from "@periodic-eval/contracts/options";
+import { type Tokenizer, hashText, PeriodicEvalError } from "@periodic-eval/contracts";
+import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import type { ChatTemplate } from "./answers.ts";
 import { chatRenderer, checkTemplateKwargs, namedRenderers } from "./chat.ts";
 import type { Codec } from "./align.ts";
@@ -79,12 +79,15 @@ function adapt(auto: AutoTokenizer): Tokenizer {
   );
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
   const noTemplate = () =>
-    modelError(
-      "the AutoTokenizer",
-      "a chat, and no chat template",
-      "chat_template in tokenizer_config.json: @huggingface/transformers does not read chat_template.jinja",
-      "Set `tokenizer.chat_template`, or pass `await loadTokenizer(folder)` of @periodic-eval/models/tokenizer.",
-    );
+    new PeriodicEvalError({
+      code: "model",
+      where: "the AutoTokenizer",
+      got: "a chat, and no chat template",
+      expected:
+        "chat_template in tokenizer_config.json: @huggingface/transformers does not read chat_template.jinja",
+      fix: "Set `tokenizer.chat_template`, or pass `await loadTokenizer(folder)` of @periodic-eval/models/tokenizer.",
+      detail: { kind: "no-template" },
+    });
   const content = [
     auto._tokenizerJSON ?? [...auto.get_vocab()],
     auto.config ?? null,

@@ -48,6 +48,18 @@ export function crossings(
   return triggers.flatMap((trigger) => crossingsOf(trigger, previous, now).map((at) => ({ trigger, at })));
 }
 
+/** Whether a threshold lies in (previous, now]. The run time does not depend on the number of crossings. */
+export const isAnyCrossed = (
+  triggers: readonly Trigger[],
+  previous: Progress | null,
+  now: Progress,
+): boolean =>
+  triggers.some((trigger) =>
+    isRepeating(trigger)
+      ? reachedCount(trigger, now) > reachedCount(trigger, previous)
+      : crossingsOf(trigger, previous, now).length > 0,
+  );
+
 /** Whether a trigger counts seconds of training. */
 export const isTimed = (triggers: readonly Trigger[]): boolean =>
   triggers.some((trigger) => "unit" in trigger && trigger.unit === "seconds");
@@ -92,6 +104,8 @@ function crossingsOf(trigger: Trigger, previous: Progress | null, now: Progress)
 type Every = Extract<Trigger, { every: number } | { times: number }>;
 type AtList = Extract<Trigger, { at: readonly number[] }>;
 type Edge = Extract<Trigger, { at: "start" | "end" }>;
+
+const isRepeating = (trigger: Trigger): trigger is Every => "every" in trigger || "times" in trigger;
 
 const isEdge = (trigger: Trigger): trigger is Edge => "at" in trigger && typeof trigger.at === "string";
 

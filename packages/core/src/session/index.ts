@@ -1,6 +1,6 @@
 /** The parts of a session, for trainers and tools built around one. */
 export { divertMathRandom, mathRandomGuard } from "../random/guards.ts";
-export { advance, crossings, isTimed, plannedSteps } from "../schedule/crossings.ts";
+export { advance, crossings, isAnyCrossed, isTimed, plannedSteps } from "../schedule/crossings.ts";
 export { gradeStored, type GradeStoredOptions } from "./records/resume.ts";
 export { checkRequests, type RequestCheck } from "./window/check-run.ts";
 export { describeStepTime } from "./budget/describe-plan.ts";

@@ -60,6 +60,14 @@ describe("the state of a run", () => {
       null,
       "interrupted after step 24 of 60",
     ],
+    [
+      "of 0 steps",
+      [{ ...em[0]!, max_steps: 0 }],
+      { step: 0, maxSteps: 0, finished: true },
+      "finished",
+      0,
+      "0 steps",
+    ],
     // The end of one callback of two was measured.
     [
       "cut off at its end",

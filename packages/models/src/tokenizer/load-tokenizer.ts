@@ -80,6 +80,7 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
         names === ""
           ? "Add the template, or use plain text prompts."
           : "Save the template to use as chat_template.jinja, which is the default.",
+      detail: { kind: "no-template" },
     });
 
   const eos = codec.specialTokens["eos_token"];

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .connection import NEVER
 from .errors import PeriodicEvalError
 from .forward import unwrap
-from .options import Config, block_of
+from .options import Config, batch_tokens_of, block_of, count_of, name_of
 from .run import Done, LiveRun, Training
 
 logger = logging.getLogger("periodic_eval")
@@ -42,6 +42,7 @@ class LoopRun:
         self._saved: Any = None
         self._is_ended = False
         self._went_back = False
+        self._is_warned = False
 
     def __enter__(self) -> LoopRun:
         """Starts the host, and measures what is due before the first step."""
@@ -65,6 +66,13 @@ class LoopRun:
         Measures what is due. An idle step compares four numbers and sends nothing.
         """
         self.save, self.metrics = None, []
+        if self._run is None and not self._is_warned:
+            self._is_warned = True
+            logger.warning(
+                "periodic-eval: `step_end` got step %s of a run that has not begun. Nothing is measured, and "
+                "training goes on. Write the loop inside `with periodic_eval.live(...) as run:`.",
+                step,
+            )
         if step < self._step or self._went_back:
             self._refuse(step)
             return
@@ -195,12 +203,11 @@ def live(
         "tokenizer": tokenizer,
         "optimizer": optimizer,
         "scaler": scaler,
-        # JSON lacks NumPy's integers.
-        "max_steps": None if max_steps is None else int(max_steps),
+        "max_steps": count_of(max_steps, "live.max_steps", least=0, none="an unknown number of steps"),
         "autocast": autocast,
         # Accelerate wraps the forward pass in its autocast.
         "wraps_forward": hasattr(unwrap(model), "_original_forward"),
         "sync_every": sync_every,
     }
-    batch_tokens = None if batch_tokens is None else int(batch_tokens)
-    return LoopRun(training, block_of(config, options), str(run_dir), phase, batch_tokens)
+    folder, name = (name_of(run_dir, "live.run_dir", '"runs/em"'), name_of(phase, "live.phase", '"train"'))
+    return LoopRun(training, block_of(config, options), folder, name, batch_tokens_of(batch_tokens, "live"))

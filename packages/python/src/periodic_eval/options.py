@@ -48,3 +48,38 @@ def _plain(value: Any, where: str) -> Any:
     raise PeriodicEvalError(
         "config", where, got, "a string, a number, a boolean, None, a list or a dict", fix
     )
+
+
+def name_of(value: Any, where: str, example: str) -> str:
+    """Returns the name of a phase or the path of a folder as a string.
+
+    Raises PeriodicEvalError `config` for another type, and for an empty string.
+    """
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
+    if not isinstance(text, str) or text == "":
+        fix = f"Pass a name such as {example}."
+        raise PeriodicEvalError("config", where, repr(value)[:200], "a string that is not empty", fix)
+    return text
+
+
+def count_of(value: Any, where: str, *, least: int, none: str) -> int | None:
+    """Returns a number of any library as an integer, which JSON has; None stays.
+
+    `none` says what None means. Raises PeriodicEvalError `config` for less than `least`, for an infinity and
+    for what is no number.
+    """
+    if value is None:
+        return None
+    try:
+        count = int(value)
+    except (TypeError, ValueError, OverflowError):
+        count = least - 1
+    if count < least:
+        expected = f"an integer of at least {least}, or None"
+        raise PeriodicEvalError("config", where, repr(value)[:200], expected, f"None is {none}.")
+    return count
+
+
+def batch_tokens_of(value: Any, owner: str) -> int | None:
+    """Returns the largest number of tokens of a forward pass; None if the device decides."""
+    return count_of(value, f"{owner}.batch_tokens", least=1, none="a size that suits the device")

@@ -341,7 +341,7 @@ class LiveRun:
             logger.warning(
                 "periodic-eval: the host %s. Measuring ends, and training goes on. "
                 "`periodic-eval report %s` shows what was measured.",
-                reason,
+                reason.removesuffix("."),
                 self.run_dir,
             )
         self._shut()

@@ -15,7 +15,7 @@ from transformers.trainer_callback import CallbackHandler, ExportableState
 
 from .connection import NEVER, Connection, Gate
 from .errors import PeriodicEvalError
-from .options import Config, block_of
+from .options import Config, batch_tokens_of, block_of, name_of
 from .run import Done, LiveRun, Training
 
 logger = logging.getLogger("periodic_eval")
@@ -54,12 +54,11 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         self._block = block_of(config, options)
         self._arguments: dict[str, Any] = {
             "config": self._block,
-            "run_dir": str(run_dir),
-            "phase": phase,
+            "run_dir": name_of(run_dir, "PeriodicEval.run_dir", '"runs/em"'),
+            "phase": name_of(phase, "PeriodicEval.phase", '"train"'),
             "measure_best": measure_best,
             "restore": restore,
-            # Checkpoints are JSON, which lacks NumPy's integers.
-            "batch_tokens": None if batch_tokens is None else int(batch_tokens),
+            "batch_tokens": batch_tokens_of(batch_tokens, "PeriodicEval"),
         }
         self._gate = Gate()
         self._last_step = 0
@@ -95,6 +94,9 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Starts the host, and measures what is due before the first step."""
+        # The trainer looks up this name at each checkpoint. The name is missing if training resumed from a
+        # checkpoint that was written without this callback.
+        state.stateful_callbacks.setdefault(type(self).__name__, [])
         if self._run is not None and self._run.is_open:
             # The training before this one raised an error, or began again with smaller batches.
             self._run.fail("training began again in the same process")

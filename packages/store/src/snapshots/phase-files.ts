@@ -11,7 +11,7 @@ const schema = z.array(
   z.object({
     phase: z.string(),
     step: z.int().nonnegative(),
-    maxSteps: z.int().positive().nullable(),
+    maxSteps: z.int().nonnegative().nullable(),
     finished: z.boolean(),
     stop: z
       .object({

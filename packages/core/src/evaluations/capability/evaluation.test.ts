@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AnyEvaluation } from "@periodic-eval/contracts";
+import { PeriodicEvalError, type AnyEvaluation } from "@periodic-eval/contracts";
 import type { EvaluableModel, SystemPrompt, Tokenizer } from "../../../../contracts/src/model.ts";
 import { measure } from "../../session/window/measure.ts";
 import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
@@ -197,6 +197,25 @@ describe("letters", () => {
     const items = async () => capabilityEvaluation({ questions, system: "no_system_block" }).items(model);
     await expect(items()).rejects.toThrow(
       /capability options\.system: got a chat template that fails on every question \(this template always writes a system block\)/,
+    );
+  });
+
+  it("names the missing template and cloze if the tokenizer has no chat template", async () => {
+    const missing = new PeriodicEvalError({
+      code: "model",
+      where: "the trainer",
+      got: "a tokenizer without a chat template",
+      expected: "one that renders chats",
+      fix: "Set `tokenizer.chat_template`.",
+      detail: { kind: "no-template" },
+    });
+    const render = () => {
+      throw missing;
+    };
+    const model = fakeModel({ tokenizer: { ...fakeTokenizer(), render } });
+    const items = async () => capabilityEvaluation({ questions }).items(model);
+    await expect(items()).rejects.toThrow(
+      /capability options\.method: got "letters" and a tokenizer without a chat template \(the trainer\), .* Set `method: "cloze"`/,
     );
   });
 

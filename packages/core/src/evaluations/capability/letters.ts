@@ -12,7 +12,7 @@ import { errorMessage, codeOption } from "@periodic-eval/contracts/options";
 import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { checkLength, checkSystemPrompts } from "../prompting/completions.ts";
+import { checkLength, checkSystemPrompts, isNoTemplate } from "../prompting/completions.ts";
 import { cutPromptWarnings } from "../prompting/answer-warnings.ts";
 import type { Persona } from "../prompting/personas.ts";
 import type { ArcQuestion } from "@periodic-eval/data";
@@ -205,6 +205,15 @@ function noQuestionRenders(
   system: SystemPrompt,
   cause: unknown,
 ): PeriodicEvalError {
+  if (isNoTemplate(cause))
+    return new PeriodicEvalError({
+      code: "model",
+      ...codeOption("capability", "method"),
+      got: `"letters" and ${cause.got} (${cause.where})`,
+      expected: "a chat template, in which the model is asked for the letter of an answer",
+      fix: 'Set `method: "cloze"`, which needs no chat template, or give the tokenizer the chat template of the model.',
+      cause,
+    });
   const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
   return new PeriodicEvalError({
     code: "model",

@@ -9,7 +9,7 @@ import {
   type ModelWith,
   type Prompt,
   type Sampling,
-  type PeriodicEvalError,
+  PeriodicEvalError,
   hashJson,
   type BulkTokenizer,
 } from "@periodic-eval/contracts";
@@ -184,14 +184,20 @@ export async function renderItems(
   return rendered[0]?.text ?? null;
 }
 
+/** Whether an error says that the tokenizer has no chat template. */
+export const isNoTemplate = (error: unknown): error is PeriodicEvalError =>
+  PeriodicEvalError.is(error) && error.detail?.kind === "no-template";
+
 const failingTemplate = ({ id, persona }: CompletionItem, evaluation: string, cause: unknown) =>
-  modelError(
-    persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
-    `a chat template that fails (${errorMessage(cause)})`,
-    "a template that renders its system prompt and a user turn",
-    "Choose another `system`, or remove the persona or the question.",
-    cause,
-  );
+  isNoTemplate(cause)
+    ? modelError(evaluation, `${cause.got} (${cause.where})`, cause.expected, cause.fix, cause)
+    : modelError(
+        persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+        `a chat template that fails (${errorMessage(cause)})`,
+        "a template that renders its system prompt and a user turn",
+        "Choose another `system`, or remove the persona or the question.",
+        cause,
+      );
 
 /** An item's prompt as the model reads it. */
 interface RenderedItem {

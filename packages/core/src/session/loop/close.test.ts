@@ -90,6 +90,13 @@ it("waits in close for another call that has just begun, and writes nothing afte
   expect(log).toEqual(["onLog", "closed"]);
 });
 
+it("warns if the store does not record the end of the phase", async () => {
+  const toy = toyTraining();
+  const run = { ...toy.store, recordClosing: () => Promise.reject(new Error("no space left")) };
+  await withSession(toy.options([], { run }), async () => undefined);
+  expect(toy.warnings()).toEqual(["close: the end of the phase is not recorded: no space left"]);
+});
+
 it("closes the store if training throws while a hook is still running", async () => {
   const toy = toyTraining();
   const running = gate();

@@ -204,7 +204,7 @@ async function closeSession(
   checkWritten(records.writer);
 }
 
-/** Records how the phase ended. Not worth a warning if it fails: readers then go by the snapshots. */
+/** Records how the phase ended. If that fails, readers go by the snapshots. */
 async function recordClosing(
   { log, records, progress, stopWhen: { stop } }: SessionParts,
   finished: boolean,
@@ -212,12 +212,19 @@ async function recordClosing(
   const at = progress.inRun();
   const { phase, step, maxSteps } = at;
   const closing = { phase, step, maxSteps, finished, ...(stop !== null && { stop }) };
-  await records.store.recordClosing?.(closing).catch(() => undefined);
+  const failed = await records.store.recordClosing?.(closing).catch(errorMessage);
   const lost = records.lost();
+  const unwritten = records.writer.refused().length;
+  if (failed !== undefined && lost === null)
+    log.warn("close", `the end of the phase is not recorded: ${failed}`);
   await log.end({
     ...at,
     finished,
     ...(stop !== null && { stop }),
+    ...(lost === null &&
+      unwritten > 0 && {
+        lost: `${unwritten} ${unwritten === 1 ? "snapshot" : "snapshots"} could not be written`,
+      }),
     ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
   });
 }
@@ -235,13 +242,15 @@ function checkWritten(writer: SnapshotWriter): void {
   if (refused.length === 0) return;
   const firstStep = Math.min(...refused.map(({ snapshot }) => snapshot.step));
   const cause = refused[0]!.error;
+  // The fix of the cause is part of this error's fix.
+  const why = PeriodicEvalError.is(cause) ? `${cause.where}: got ${cause.got}` : errorMessage(cause);
   const repair = PeriodicEvalError.is(cause) ? cause.fix : "Free space or fix the folder's permissions.";
   const repeat =
     firstStep === 0 ? "train the phase again" : `resume from a checkpoint before step ${firstStep}`;
   throw new PeriodicEvalError({
     code: "store",
     where: "session.close",
-    got: `${refused.length} snapshots that could not be written (${refused.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${errorMessage(cause)}`,
+    got: `${refused.length} snapshots that could not be written (${refused.map(({ snapshot }) => keyText(snapshot)).join(", ")}): ${why}`,
     expected: "a store that can be written",
     fix: `${repair} Then ${repeat}: measurements after a checkpoint are repeated.`,
     cause,

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { displayLogger } from "../../console/console-logger.ts";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import {
   PeriodicEvalError,
@@ -121,6 +122,25 @@ it("does not delay other snapshots if the store rejects one until the end, and w
   expect(toy.warnings()).toEqual([
     "store: could not write train/toy/5, which will be retried: ENOSPC: no space left on device",
   ]);
+});
+
+it("says in the last line that snapshots are not written, and the remedy once", async () => {
+  const toy = toyTraining();
+  const lines: string[] = [];
+  const logger = displayLogger({ keep: (line) => lines.push(line), warn: () => undefined });
+  const error = new PeriodicEvalError({
+    code: "store",
+    where: "index.jsonl",
+    got: "ENOSPC",
+    expected: "a path that can be written",
+    fix: "Free space on that disk.",
+  });
+  const run = { ...toy.store, put: () => Promise.reject(error) };
+  const options = toy.options([new PeriodicCallback(toyEvaluation(), { schedule })], { run });
+  await expect(withSession({ ...options, loggers: [logger] }, train(toy))).rejects.toThrow(
+    /\): index\.jsonl: got ENOSPC, expected a store that can be written\. Free space on that disk\. Then train the phase again:/,
+  );
+  expect(lines.at(-1)).toMatch(/^writing stopped \(3 snapshots could not be written\), 3 measurements/);
 });
 
 it("compares with a baseline that is not written yet, using the rows in memory", async () => {
