@@ -127,22 +127,45 @@ class Forward:
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
 
     def check(self) -> None:
-        """Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
+        """Raises PeriodicEvalError for a model that does not map ids to causal logits [B, T, V].
 
-        Reads one token if the model has no output embedding. An error of the model counts when something is
-        measured: the snapshot fails, and training goes on.
+        Reads four rows of eight ids, and before them one id if the model has no output embedding. An error of
+        the model counts when something is measured: the snapshot fails, and training goes on.
         """
+        expected = "logits [B, T, V] for ids [B, T]"
         got = "an encoder and a decoder" if getattr(self.config, "is_encoder_decoder", False) else None
         try:
             if got is None and self._head() is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
                 got = "logits without positions"
+            if got is None:
+                got, expected = self._probed() or (None, expected)
         except PeriodicEvalError as error:
             got = error.got
         except Exception:
             return
         if got is not None:
-            where, expected = f"the model {type(self.base).__name__}", "logits [B, T, V] for ids [B, T]"
+            where = f"the model {type(self.base).__name__}"
             raise PeriodicEvalError("model", where, got, expected, "Measure a causal language model.")
+
+    def _probed(self) -> tuple[str, str] | None:
+        """Returns got and expected for logits that are too narrow or depend on later ids; None for others."""
+        size, length = self.vocab_size, min(8, self.context_length or 8)
+        middle = length // 2
+        first, other = ([(start + at) % size for at in range(length)] for start in (size // 2, size // 4))
+        # All rows are in one pass, because the other rows can change the rounding.
+        rows = [first, first, [*first[:middle], *other[middle:]], [*other[:middle], *first[middle:]]]
+        logits = self.logits_at(rows, [(row, at) for row in range(4) for at in range(length)]).float()
+        width = logits.shape[-1]
+        if width < size:
+            return f"logits of {width} values", f"logits of {size} values, one for each id of the vocabulary"
+        whole, again, after, before = logits.reshape(4, length, width)
+        noise = (whole - again).abs().mean()
+        by_later = (whole - after)[:middle].abs().mean()
+        by_earlier = (whole - before)[middle:].abs().mean()
+        # A causal model moves by rounding. Without a mask, later ids count about as much as earlier ones.
+        if by_later > torch.stack([2 * noise, by_earlier / 10, 1e-6 * whole.abs().mean()]).max():
+            return "logits that depend on later ids", "logits that depend on earlier ids and their own"
+        return None
 
     def logits_at(self, rows: Sequence[Ids], at: Sequence[tuple[int, int]]) -> Tensor:
         """Returns the logits [N, V] at N places `(row, position)` of whole rows, padded on the right.
