@@ -4,6 +4,7 @@ import {
   type Prompt,
   type RenderedPrompt,
 } from "@periodic-eval/contracts";
+import { encodePrompts } from "@periodic-eval/core/model";
 import { hasAddedBlock, systemProbe } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import type { Hello, ParamsOf } from "./protocol.ts";
@@ -16,19 +17,18 @@ export function liveTokenizer(
   connection: Connection,
   { fingerprint, vocab_size, stop_ids, eos_id }: Hello["tokenizer"],
 ): BulkTokenizer {
-  const encode: BulkTokenizer["encode"] = (texts, { specialTokens = true, signal } = {}) =>
-    connection.rows(
-      "encode",
-      { texts: [...texts], special_tokens: specialTokens },
-      texts.length,
-      signal && { signal },
-    );
-  return {
+  const tokenizer: BulkTokenizer = {
     fingerprint,
     vocabSize: vocab_size,
     stopIds: stop_ids,
     eosId: eos_id,
-    encode,
+    encode: (texts, { specialTokens = true, signal } = {}) =>
+      connection.rows(
+        "encode",
+        { texts: [...texts], special_tokens: specialTokens },
+        texts.length,
+        signal && { signal },
+      ),
     decode: (rows, { specialTokens = true, signal } = {}) =>
       connection.rows(
         "decode",
@@ -43,7 +43,8 @@ export function liveTokenizer(
       const wire = chats.map(wireChat);
       await checkSystemBlocks(connection, chats, wire);
       const rendered = await connection.rows("render", { chats: wire, ending }, wire.length, options);
-      const encoded = await encode(
+      const encoded = await encodePrompts(
+        tokenizer,
         texts.map(({ text }) => text),
         options,
       );
@@ -56,6 +57,7 @@ export function liveTokenizer(
       });
     },
   };
+  return tokenizer;
 }
 
 /** A chat with its system prompt as a message. */
