@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from .errors import PeriodicEvalError
 
 T = TypeVar("T")
 Ids = Sequence[int]
+WINDOWS = ("sliding_window", "attention_chunk_size", "window_size")
 Check = Callable[[int], None]
 """Called between batches or tokens with the number of tokens since the last call; raises to end the work."""
 
@@ -46,7 +48,8 @@ class Forward:
     `batch_tokens` bounds the tokens of a forward pass, padding included; out of memory halves it for good.
     A batch of completions caches up to `cache_factor` times as many.
     `passes` and `rows` count forward passes and their rows. `packs` is whether the model reads several rows
-    in one sequence; None until `read_ends` has tried it.
+    in one sequence; None until `read_ends` has tried it. `packed_to` holds the lengths of the longest pack
+    and of the longest row that were compared with whole rows.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Forward:
         self.batch_tokens = batch_tokens or (16384 if is_gpu else 1024)
         self.cache_factor = 4 if is_gpu else 16
         self.packs: bool | None = None
+        self.packed_to: tuple[int, int] = (0, 0)
         self.passes = self.rows = 0
         self.lockstep: Lockstep | None = None
 
@@ -89,9 +93,14 @@ class Forward:
         return None
 
     @property
+    def last_place(self) -> float:
+        """The longest sequence with its padding: some models keep tables of that size (GPT-J, GPT-Neo)."""
+        return self.context_length or math.inf
+
+    @property
     def window(self) -> int | None:
         """The narrowest attention window, in tokens; None if all layers see all."""
-        found = [getattr(self.config, name, None) for name in ("sliding_window", "attention_chunk_size")]
+        found = [getattr(self.config, name, None) for name in WINDOWS]
         return min((size for size in found if isinstance(size, int)), default=None)
 
     @property
