@@ -90,7 +90,8 @@ export interface Tokenizer extends TokenizerFacts {
   /** Returns the text. `specialTokens` (default true) keeps special tokens in it. */
   decode(ids: readonly number[], options?: { readonly specialTokens?: boolean }): string;
   /**
-   * Renders and encodes a prompt. A chat gets only the special tokens that its template writes. `training` (default false)
+   * Renders and encodes a prompt. A chat gets only the special tokens that its template writes; a text those that the tokenizer puts
+   * before a text, but none that it appends. `training` (default false)
    * writes earlier answers with the thinking block that the template writes for the last answer alone, as TRL 1.16.0's training
    * templates do.
    */

@@ -4,6 +4,7 @@ import {
   type Prompt,
   type RenderedPrompt,
 } from "@periodic-eval/contracts";
+import { encodePrompts } from "@periodic-eval/core/model";
 import { hasAddedBlock, systemProbe } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import type { Hello, ParamsOf } from "./protocol.ts";
@@ -16,19 +17,18 @@ export function liveTokenizer(
   connection: Connection,
   { fingerprint, vocab_size, stop_ids, eos_id, has_template }: Hello["tokenizer"],
 ): BulkTokenizer {
-  const encode: BulkTokenizer["encode"] = (texts, { specialTokens = true, signal } = {}) =>
-    connection.rows(
-      "encode",
-      { texts: [...texts], special_tokens: specialTokens },
-      texts.length,
-      signal && { signal },
-    );
-  return {
+  const tokenizer: BulkTokenizer = {
     fingerprint,
     vocabSize: vocab_size,
     stopIds: stop_ids,
     eosId: eos_id,
-    encode,
+    encode: (texts, { specialTokens = true, signal } = {}) =>
+      connection.rows(
+        "encode",
+        { texts: [...texts], special_tokens: specialTokens },
+        texts.length,
+        signal && { signal },
+      ),
     decode: (rows, { specialTokens = true, signal } = {}) =>
       connection.rows(
         "decode",
@@ -50,7 +50,8 @@ export function liveTokenizer(
             ? error
             : noTemplate(connection.where, error);
         });
-      const encoded = await encode(
+      const encoded = await encodePrompts(
+        tokenizer,
         texts.map(({ text }) => text),
         options,
       );
@@ -63,6 +64,7 @@ export function liveTokenizer(
       });
     },
   };
+  return tokenizer;
 }
 
 const noTemplate = (where: string, cause: unknown) =>

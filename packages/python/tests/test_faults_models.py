@@ -277,26 +277,65 @@ def test_measures_a_compiled_model_uncompiled(host: Any, window: Any, tmp_path: 
     assert nats[0] == nats[1]
 
 
-@pytest.mark.parametrize("kind", ["classes", "seq2seq", "none"])
-def test_never_starts_with_a_model_that_predicts_no_tokens(host: Any, tmp_path: Path, kind: str) -> None:
-    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+@pytest.mark.parametrize(
+    ("kind", "got"),
+    [
+        ("classes", "logits without positions"),
+        ("seq2seq", "an encoder and a decoder"),
+        ("none", "logits without positions"),
+        ("labels", "logits of 2 values"),
+        ("masked", "logits that depend on later ids"),
+        ("untrained", "logits that depend on later ids"),
+        ("bfloat16", "logits that depend on later ids"),
+    ],
+)
+def test_never_starts_with_a_model_that_predicts_no_tokens(
+    host: Any, tmp_path: Path, kind: str, got: str
+) -> None:
+    import transformers as library
 
     script = host()
     small = {"vocab_size": 64, "d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2}
     model: Any = nn.Identity()
     if kind == "classes":
-        model = AutoModelForSequenceClassification.from_config(random_model("llama").config)
+        model = library.AutoModelForSequenceClassification.from_config(random_model("llama").config)
     elif kind == "seq2seq":
-        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model("t5", **small))
+        model = library.AutoModelForSeq2SeqLM.from_config(library.AutoConfig.for_model("t5", **small))
+    elif kind == "labels":
+        model = library.AutoModelForTokenClassification.from_config(random_model("llama").config)
+    elif kind != "none":
+        model = random_model("bert")
+        if kind == "untrained":
+            model = library.AutoModelForMaskedLM.from_config(model.config)
+        elif kind == "bfloat16":
+            model = model.bfloat16()
+    before = [parameter.clone() for parameter in model.parameters()]
+    state = torch.get_rng_state()
     with pytest.raises(PeriodicEvalError) as caught:
-        trained(model, tmp_path) if kind != "none" else periodic_eval.live(
-            model, micro_world()[1], run_dir=str(tmp_path), max_steps=1
-        ).__enter__()
+        periodic_eval.live(model, micro_world()[1], run_dir=str(tmp_path), max_steps=1).__enter__()
     error = caught.value
     assert error.where == f"the model {type(model).__name__}"
-    assert error.expected == "logits [B, T, V] for ids [B, T]"
+    assert error.got == got
+    assert error.expected.startswith("logits ")
     assert error.fix == "Measure a causal language model."
     assert script.heard() == []
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), before, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["llama", "mixtral", "mamba", "bert as decoder", "noise", "bigrams"])
+def test_starts_with_any_causal_model(kind: str, dtype: torch.dtype) -> None:
+    settings = {"is_decoder": True} if kind == "bert as decoder" else {}
+    name = {"bert as decoder": "bert", "noise": "llama"}.get(kind, kind)
+    model = nn.Embedding(64, 64) if kind == "bigrams" else random_model(name, **settings)
+    if kind == "noise":
+        # Dropout that stays on in evaluation mode is no look ahead: the host reports it.
+        model.model.layers[0].register_forward_hook(lambda _, __, out: nn.functional.dropout(out, 0.1))
+    forward = Forward(model.to(dtype))
+    with torch.no_grad():
+        forward.check()
+    assert forward.passes <= 3
 
 
 def test_refuses_deepspeed_and_pipelines_and_names_watch() -> None:

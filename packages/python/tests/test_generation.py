@@ -190,6 +190,18 @@ def test_stops_where_the_context_is_full() -> None:
         written(forward, [row([5] * 65)])
 
 
+@pytest.mark.parametrize("kind", ["llama", "gpt_neo"])
+def test_writes_up_to_the_context_length_beside_a_longer_prompt(kind: str) -> None:
+    model = random_model(kind, **({"attention_types": [[["global"], 3]]} if kind == "gpt_neo" else {}))
+    rows = [row([7, 8, 9], 100), row([5, 6] * 30, 100), row([7, 8, 9], 100), row([9] * 20, 100)]
+    together = written(Forward(model), rows, ())
+    assert [len(answer["ids"]) for answer in together] == [62, 5, 62, 45]
+    for asked, answer in zip(rows, together, strict=True):
+        alone = written(Forward(model), [asked], ())[0]
+        assert answer["ids"] == alone["ids"]
+        assert answer["nats"] == pytest.approx(alone["nats"], abs=1e-4)
+
+
 def test_finished_rows_leave_the_batch() -> None:
     model = random_model("llama")
     sizes: list[int] = []

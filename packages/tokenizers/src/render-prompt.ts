@@ -1,4 +1,5 @@
 import type { RenderedPrompt, TemplateChat, Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
+import { appendedIds, withoutAppended } from "@periodic-eval/core/model";
 import { byteLength, spell, tokenByteRanges, type Codec } from "./align.ts";
 import type { AnswerText } from "./answers.ts";
 import type { ChatRenderer } from "./chat.ts";
@@ -13,10 +14,15 @@ function promptRenderer(
   rendererFor: TokenizerParts["rendererFor"],
   noTemplate: () => PeriodicEvalError,
 ): Tokenizer["render"] {
+  let appended: readonly number[] | null = null;
+  const encodeText = (text: string) => {
+    const ids = codec.encode(text, true);
+    if (text !== "") appended ??= appendedIds(ids, codec.encode(text, false));
+    return withoutAppended(ids, appended ?? []);
+  };
   return (prompt, { ending = "generation", training = false } = {}): RenderedPrompt => {
     if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
-    if ("text" in prompt)
-      return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
+    if ("text" in prompt) return { text: prompt.text, ids: encodeText(prompt.text), assistantMask: null };
     const chat: TemplateChat = prompt;
     const { messages, system = "omit", tools = null, templateKwargs: kwargs = {} } = chat;
     const renderChat = rendererFor(tools !== null);

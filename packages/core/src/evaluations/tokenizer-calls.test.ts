@@ -76,7 +76,13 @@ it.each<[string, readonly string[], readonly string[], () => AnyEvaluation | Pro
       }),
   ],
   ["letters", ["render"], ["render", "encode"], async () => capabilityEvaluation({ questions: await arc() })],
-  ["cloze", ["encode"], [], async () => capabilityEvaluation({ questions: await arc(), method: "cloze" })],
+  // The second call shows once what the tokenizer appends to a text.
+  [
+    "cloze",
+    ["encode", "encode"],
+    [],
+    async () => capabilityEvaluation({ questions: await arc(), method: "cloze" }),
+  ],
   ["margin", [], [], async () => marginEvaluation({ probes: await beliefs() })],
   [
     "kl of margin",

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { bulkTokenizer } from "./bulk-tokenizer.ts";
 import { encodePairs, quoteContinuation, renderPrompts } from "./encode-pair.ts";
+import { encodePrompts } from "./prompt-ids.ts";
 import type { LogLikelihoodRequest, Prompt, Tokenizer } from "@periodic-eval/contracts";
 
 const encodePair = async (tokenizer: Tokenizer, request: LogLikelihoodRequest) =>
@@ -11,12 +12,13 @@ const encodePrompt = async (tokenizer: Tokenizer, prompt: Prompt) =>
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
 const vocabulary = ["a", "b", " a", " b", " ", ":", "ab", "<s>"];
-const merging = (beginsText: boolean): Tokenizer => ({
+const merging = (beginsText: boolean, ending: readonly number[] = []): Tokenizer => ({
   ...fakeTokenizer(),
   stopIds: beginsText ? [] : [7],
   encode(text, { specialTokens = true } = {}) {
-    const parts = text.match(/ab| a| b|[ab: ]/g) ?? [];
-    return [...(beginsText && specialTokens ? [7] : []), ...parts.map((part) => vocabulary.indexOf(part))];
+    const parts = text.match(/<s>|ab| a| b|[ab: ]/g) ?? [];
+    const ids = parts.map((part) => vocabulary.indexOf(part));
+    return specialTokens ? [...(beginsText ? [7] : []), ...ids, ...ending] : ids;
   },
 });
 
@@ -101,6 +103,30 @@ describe("encodePair", () => {
       /neither a special token/,
     );
   });
+
+  it.each([[[7]], [[8]], [[8, 7]]])(
+    "leaves out the ids %j that the tokenizer appends to each text",
+    async (ending) => {
+      for (const beginsText of [false, true]) {
+        const [plain, appending] = [merging(beginsText), { ...merging(beginsText, ending), stopIds: [7] }];
+        for (const [context, continuation] of [
+          ["a", " b"],
+          ["a: ", "b"],
+          ["b<s>", "a"],
+          ["ba", "bb"],
+        ] as const) {
+          const request = { context: { text: context }, continuation };
+          expect(await encodePair(appending, request)).toEqual(await encodePair(plain, request));
+        }
+      }
+      // The text's place is unknown: all ids stay.
+      const unlike = {
+        ...merging(false, ending),
+        encode: (_: string, { specialTokens = true } = {}) => [specialTokens ? 1 : 2],
+      };
+      expect((await encodePrompts(bulkTokenizer(unlike), ["a"]))[0]).toEqual([1]);
+    },
+  );
 
   it("adds no special tokens after ids or a chat", async () => {
     expect(await encodePair(merging(true), { context: { ids: [4, 4] }, continuation: "a" })).toEqual({

@@ -7,6 +7,7 @@ import {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { pythonWhitespace, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { encodePrompts } from "./prompt-ids.ts";
 
 export interface EncodedPair {
   /** At least one token. */
@@ -16,10 +17,11 @@ export interface EncodedPair {
 }
 
 /**
- * Encodes contexts and their continuations, in at most four calls of the tokenizer.
+ * Encodes contexts and their continuations, in at most five calls of the tokenizer.
  *
  * - Text: `_encode_pair` of lm-evaluation-harness 0.4. Trailing white space of the context moves to the continuation; the
- *   continuation is `encode(context + continuation)` after the length of `encode(context)`.
+ *   continuation is `encode(context + continuation)` after the length of `encode(context)`. Deviation: ids that the tokenizer
+ *   appends to each text (`add_eos_token`) are left out; the harness would score them in place of the continuation.
  * - Chat: rendered with its generation prompt or, if the last message is the assistant's, up to the end of that message
  *   (transformers' `continue_final_message`). The continuation is `encode(text + continuation)`, without special tokens, after
  *   the rendered ids. Deviation: white space at the end of the template's generation prompt stays in the context (the harness
@@ -78,7 +80,7 @@ export function quoteContinuation({ continuation }: Pick<LogLikelihoodRequest, "
 
 /**
  * Returns prompts as text and ids; the prefix token for an empty one. A chat ends where the assistant continues. Calls the tokenizer
- * at most three times.
+ * at most five times.
  */
 export async function renderPrompts(
   tokenizer: BulkTokenizer,
@@ -87,7 +89,7 @@ export async function renderPrompts(
 ): Promise<readonly RenderedPrompt[]> {
   const rendered = await renderAll(tokenizer, prompts, options);
   if (rendered.every(({ ids }) => ids.length > 0)) return rendered;
-  const [encoded] = await tokenizer.encode([""], options);
+  const [encoded] = await encodePrompts(tokenizer, [""], options);
   return rendered.map((prompt) =>
     prompt.ids.length > 0 ? prompt : { ...prompt, ids: [prefixToken(tokenizer, encoded!)] },
   );
@@ -124,7 +126,10 @@ async function withEncodings<T>(
   });
   const idsOf = async (specialTokens: boolean) => {
     const all = [...texts[`${specialTokens}`]];
-    const ids = all.length === 0 ? [] : await tokenizer.encode(all, { ...options, specialTokens });
+    if (all.length === 0) return new Map<string, readonly number[]>();
+    const ids = specialTokens
+      ? await encodePrompts(tokenizer, all, options)
+      : await tokenizer.encode(all, { ...options, specialTokens });
     return new Map(all.map((text, at) => [text, ids[at]!]));
   };
   const ids = { true: await idsOf(true), false: await idsOf(false) };

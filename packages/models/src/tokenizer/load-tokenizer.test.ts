@@ -271,6 +271,18 @@ describe.each(["tokenizer_config.json", "additional_chat_templates"])("named tem
   });
 });
 
+it("renders a text without the token that the tokenizer appends to each text", async () => {
+  const [A, B, eos] = [{ Sequence: { id: "A", type_id: 0 } }, { Sequence: { id: "B", type_id: 1 } }, "</s>"];
+  const end = { SpecialToken: { id: eos, type_id: 0 } };
+  const special_tokens = { [eos]: { id: eos, ids: [4], tokens: [eos] } };
+  const appending = { type: "TemplateProcessing", single: [A, end], pair: [A, end, B, end], special_tokens };
+  await write("tokenizer.json", { ...tokenizer, post_processor: appending });
+  const opened = await loadTokenizer(folder);
+  expect(opened.encode("ab")).toEqual([2, 4]);
+  for (const text of ["ab", "ab</s>", "a"])
+    expect(opened.render({ text }).ids).toEqual(opened.encode(text, { specialTokens: false }));
+});
+
 it("changes its fingerprint with encodings, renderings and ends of replies", async () => {
   await write("tokenizer.json", tokenizer);
   const first = (await loadTokenizer(folder)).fingerprint;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from .errors import PeriodicEvalError
 
 T = TypeVar("T")
 Ids = Sequence[int]
+WINDOWS = ("sliding_window", "attention_chunk_size", "window_size")
 Check = Callable[[int], None]
 """Called between batches or tokens with the number of tokens since the last call; raises to end the work."""
 
@@ -46,7 +48,8 @@ class Forward:
     `batch_tokens` bounds the tokens of a forward pass, padding included; out of memory halves it for good.
     A batch of completions caches up to `cache_factor` times as many.
     `passes` and `rows` count forward passes and their rows. `packs` is whether the model reads several rows
-    in one sequence; None until `read_ends` has tried it.
+    in one sequence; None until `read_ends` has tried it. `packed_to` holds the lengths of the longest pack
+    and of the longest row that were compared with whole rows.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Forward:
         self.batch_tokens = batch_tokens or (16384 if is_gpu else 1024)
         self.cache_factor = 4 if is_gpu else 16
         self.packs: bool | None = None
+        self.packed_to: tuple[int, int] = (0, 0)
         self.passes = self.rows = 0
         self.lockstep: Lockstep | None = None
 
@@ -89,9 +93,14 @@ class Forward:
         return None
 
     @property
+    def last_place(self) -> float:
+        """The longest sequence with its padding: some models keep tables of that size (GPT-J, GPT-Neo)."""
+        return self.context_length or math.inf
+
+    @property
     def window(self) -> int | None:
         """The narrowest attention window, in tokens; None if all layers see all."""
-        found = [getattr(self.config, name, None) for name in ("sliding_window", "attention_chunk_size")]
+        found = [getattr(self.config, name, None) for name in WINDOWS]
         return min((size for size in found if isinstance(size, int)), default=None)
 
     @property
@@ -127,22 +136,45 @@ class Forward:
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
 
     def check(self) -> None:
-        """Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
+        """Raises PeriodicEvalError for a model that does not map ids to causal logits [B, T, V].
 
-        Reads one token if the model has no output embedding. An error of the model counts when something is
-        measured: the snapshot fails, and training goes on.
+        Reads four rows of eight ids, and before them one id if the model has no output embedding. An error of
+        the model counts when something is measured: the snapshot fails, and training goes on.
         """
+        expected = "logits [B, T, V] for ids [B, T]"
         got = "an encoder and a decoder" if getattr(self.config, "is_encoder_decoder", False) else None
         try:
             if got is None and self._head() is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
                 got = "logits without positions"
+            if got is None:
+                got, expected = self._probed() or (None, expected)
         except PeriodicEvalError as error:
             got = error.got
         except Exception:
             return
         if got is not None:
-            where, expected = f"the model {type(self.base).__name__}", "logits [B, T, V] for ids [B, T]"
+            where = f"the model {type(self.base).__name__}"
             raise PeriodicEvalError("model", where, got, expected, "Measure a causal language model.")
+
+    def _probed(self) -> tuple[str, str] | None:
+        """Returns got and expected for logits that are too narrow or depend on later ids; None for others."""
+        size, length = self.vocab_size, min(8, self.context_length or 8)
+        middle = length // 2
+        first, other = ([(start + at) % size for at in range(length)] for start in (size // 2, size // 4))
+        # All rows are in one pass, because the other rows can change the rounding.
+        rows = [first, first, [*first[:middle], *other[middle:]], [*other[:middle], *first[middle:]]]
+        logits = self.logits_at(rows, [(row, at) for row in range(4) for at in range(length)]).float()
+        width = logits.shape[-1]
+        if width < size:
+            return f"logits of {width} values", f"logits of {size} values, one for each id of the vocabulary"
+        whole, again, after, before = logits.reshape(4, length, width)
+        noise = (whole - again).abs().mean()
+        by_later = (whole - after)[:middle].abs().mean()
+        by_earlier = (whole - before)[middle:].abs().mean()
+        # A causal model moves by rounding. Without a mask, later ids count about as much as earlier ones.
+        if by_later > torch.stack([2 * noise, by_earlier / 10, 1e-6 * whole.abs().mean()]).max():
+            return "logits that depend on later ids", "logits that depend on earlier ids and their own"
+        return None
 
     def logits_at(self, rows: Sequence[Ids], at: Sequence[tuple[int, int]]) -> Tensor:
         """Returns the logits [N, V] at N places `(row, position)` of whole rows, padded on the right.

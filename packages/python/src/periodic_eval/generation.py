@@ -136,6 +136,10 @@ def _write(
         active = [active[at] for at in kept]
         if reading is None:
             logits = _reread(forward, active)
+        elif reading.places >= forward.last_place:
+            # Only padding on the left lets a sequence reach it before the row ends.
+            reading = _Cached(forward, active)
+            logits = reading.logits
         else:
             logits = reading.step([completion.ids[-1] for completion in active], kept if is_thinner else None)
 
@@ -154,11 +158,12 @@ class _Cached:
 
     def __init__(self, forward: Forward, active: Sequence[Completion]) -> None:
         # Completions of one prompt read it once.
-        places: dict[tuple[int, ...], int] = {}
-        owners = [places.setdefault(tuple(completion.prompt), len(places)) for completion in active]
-        prompts = [list(prompt) for prompt in places]
+        known: dict[tuple[int, ...], int] = {}
+        owners = [known.setdefault((*writing.prompt, *writing.ids), len(known)) for writing in active]
+        prompts = [list(prompt) for prompt in known]
         self._forward, self._device = forward, forward.device
         ids = padded(prompts, self._device, left=True)
+        self.places = ids.shape[1]
         self._mask, positions = left_padding(prompts, self._device)
         self._next = torch.tensor([len(prompt) for prompt in prompts], device=self._device)[:, None]
         ends = [(row, ids.shape[1] - 1) for row in range(len(prompts))]
@@ -186,6 +191,7 @@ class _Cached:
             ids, ends, mask=self._mask, positions=positions, cache=self.cache, keep_cache=True
         )
         self._next = self._next + 1
+        self.places += 1
         return logits
 
     def _choose(self, rows: Sequence[int]) -> None:

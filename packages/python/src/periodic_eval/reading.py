@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -43,8 +44,10 @@ def read_ends(
     if not rows:
         return
     if _can_pack(forward, rows):
-        _Packed(forward, rows).read(work, check, on_halved)
-        return
+        packed = _Packed(forward, rows)
+        if packed.equals_whole_rows():
+            packed.read(work, check, on_halved)
+            return
     groups: dict[tuple[int, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row.ids[: row.start + 1]), []).append(row)
@@ -88,6 +91,10 @@ def _shared_contexts(forward: Forward, batch: Sequence[Sequence[Row]]) -> Tensor
     """Reads the context of each group once, and then all continuations with its keys and values."""
     device = forward.device
     contexts = [group[0].ids[: group[0].start + 1] for group in batch]
+    end = max(map(len, contexts)) + max(len(row.ids) - row.start - 1 for group in batch for row in group)
+    if len(batch) > 1 and end > forward.last_place:
+        # Padding on the left would push a continuation beyond the last place.
+        return torch.cat([_shared_contexts(forward, [group]) for group in batch])
     mask, positions = left_padding(contexts, device)
     ids = padded(contexts, device, left=True)
     length = ids.shape[1]
@@ -148,14 +155,41 @@ class _Packed:
         self._rows = sorted(rows, key=lambda row: list(row.ids))
         shared = min(_same(self._rows[0].ids, self._rows[-1].ids), min(row.start for row in rows))
         capacity = min(PACK_TOKENS, forward.batch_tokens)
-        self._packs = self.packs(self._rows, capacity)
+        # Some models mask by the place in the sequence (GPT-Neo).
+        reach = min(forward.window or math.inf, forward.last_place)
+        self._packs = self.packs(self._rows, min(capacity, reach))
         if shared >= PREFIX_TOKENS and len(self._packs) > 1 and forward.caches:
             with _without_memory_errors(forward):
                 ids = padded([self._rows[0].ids[:shared]], forward.device)
                 _, self._cache = forward.run(ids, [(0, 0)], keep_cache=True)
         if self._cache is not None:
             self._prefix = shared
-            self._packs = self.packs(self._rows, capacity)
+            self._packs = self.packs(self._rows, min(capacity, reach - shared))
+
+    def equals_whole_rows(self) -> bool:
+        """Compares the last row of the longest pack, and the longest row, with the same rows read whole.
+
+        The model may mask by the place in the sequence, or see a window that its configuration does not name.
+        Packs and rows that are no longer than compared ones are not compared again.
+        """
+        forward = self._forward
+        longest = max(self._packs, key=lambda pack: len(pack.ids))
+        compared = [(longest, longest.rows[-1])]
+        pack, row = max(
+            ((pack, row) for pack in self._packs for row in pack.rows), key=lambda pair: len(pair[1].ids)
+        )
+        if len(row.ids) > len(longest.rows[-1].ids):
+            compared.append((pack, row))
+        reach = (self._prefix + len(longest.ids), len(row.ids))
+        if all(length <= known for length, known in zip(reach, forward.packed_to, strict=True)):
+            return True
+        found = [_matches(forward, self, pack, row) for pack, row in compared]
+        if False in found:
+            forward.packs = False
+        if not all(found):
+            return False
+        forward.packed_to = (max(reach[0], forward.packed_to[0]), max(reach[1], forward.packed_to[1]))
+        return True
 
     def read(self, work: Work, check: Check, on_halved: Halved | None = None) -> None:
         def read(batch: list[_Pack]) -> None:
@@ -169,7 +203,7 @@ class _Packed:
         self._packs.sort(key=size, reverse=True)
         in_batches(self._forward, self._packs, size, read, split=split, on_halved=on_halved)
 
-    def packs(self, rows: Sequence[Row], capacity: int) -> list[_Pack]:
+    def packs(self, rows: Sequence[Row], capacity: float) -> list[_Pack]:
         """Returns packs of at most `capacity` ids, or of one row, with rows in their order."""
         packs: list[_Pack] = []
         path: list[int] = []
@@ -249,15 +283,20 @@ def _equals_whole_rows(forward: Forward, ids: Ids) -> bool:
     length = min(12, forward.window or 12)
     trunk, start = (list(ids) * length)[:length], length - 5
     rows = [Row(0, trunk, start), Row(1, [*trunk[: start + 1], *trunk[1:4]], start)]
-    logits: Tensor | None = None
+    packed = _Packed(forward, rows)
+    return bool(_matches(forward, packed, packed.packs(rows, PACK_TOKENS)[0], rows[1]))
+
+
+def _matches(forward: Forward, packed: _Packed, pack: _Pack, row: Row) -> bool | None:
+    """Returns whether a row of a pack has the logits of the row alone; None after an error."""
+    at = pack.rows.index(row)
+    first = sum(map(len, pack.ends[:at]))
     # A model may refuse the mask: its rows are read whole. Ranks in lockstep raise the error.
     with contextlib.suppress(Exception) if forward.lockstep is None else contextlib.nullcontext():
-        packed = _Packed(forward, rows)
-        logits = packed.logits(packed.packs(rows, PACK_TOKENS))[length - start :]
-    if logits is None:
-        free_memory()
-        return False
-    nats = [torch.log_softmax(x.float(), dim=-1) for x in (logits, _whole_rows(forward, rows[1:]))]
-    # A wrong mask moves the mean log-prob by more; 16-bit kernels differ by hundredths.
-    tolerance = 1e-3 if logits.dtype == torch.float32 else 0.1
-    return bool((nats[0] - nats[1]).abs().mean() < tolerance)
+        logits = packed.logits([pack])[first : first + len(pack.ends[at])]
+        nats = [torch.log_softmax(x.float(), dim=-1) for x in (logits, _whole_rows(forward, [row]))]
+        # A wrong mask moves the mean log-prob by more; 16-bit kernels differ by hundredths.
+        tolerance = 1e-3 if logits.dtype == torch.float32 else 0.1
+        return bool((nats[0] - nats[1]).abs().mean() < tolerance)
+    free_memory()
+    return None
