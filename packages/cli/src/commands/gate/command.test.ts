@@ -321,14 +321,17 @@ describe("a run of snapshots", () => {
   ])("passes `worse` without evidence only if the metric %s", async (_, value, code, reason) => {
     const accuracy = { ...start.metrics["accuracy"]!, value, n: 100 };
     const change: Paired = {
-      ...{ phase: "train", step: 0, n_pairs: 100, delta: -0.01, ci95: [-0.06, 0.03], test: "mcnemar_exact" },
-      ...{
-        p_value: 1,
-        alpha: 0.05,
-        minimal_detectable_change: 0.1,
-        verdict: "no evidence",
-        exploratory: false,
-      },
+      phase: "train",
+      step: 0,
+      n_pairs: 100,
+      delta: -0.01,
+      ci95: [-0.06, 0.03],
+      test: "mcnemar_exact",
+      p_value: 1,
+      alpha: 0.05,
+      minimal_detectable_change: 0.1,
+      verdict: "no evidence",
+      exploratory: false,
     };
     const baseline = { accuracy: change };
     await write(
