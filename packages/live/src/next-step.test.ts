@@ -41,10 +41,12 @@ describe("the next step of a phase", () => {
     if (step !== null) expect(next([trigger], { ...at, maxSteps: last })).toBe(step);
   });
 
-  it("is the next one while nothing is known of the pace", () => {
-    for (const trigger of [everyEpochs(1), everySeconds(60)]) expect(next([trigger], {})).toBe(1);
-    expect(next([everyEpochs(1)], { step: 10, epoch: 2, elapsedSeconds: 5 })).toBe(11);
-    expect(next([everySeconds(60)], { step: 10 })).toBe(11);
+  it("is twice as far while nothing is known of the pace", () => {
+    for (const trigger of [everyEpochs(1), everySeconds(60)]) {
+      expect(next([trigger], {})).toBe(1);
+      expect(next([trigger], { step: 10 })).toBe(20);
+    }
+    expect(next([everyEpochs(1)], { step: 10, epoch: 2, elapsedSeconds: 5 })).toBe(12);
     expect(next([everyEpochs(1)], { step: 10, maxSteps: 10, epoch: 2 })).toBeNull();
   });
 });

@@ -26,10 +26,9 @@ function nextOf(callback: TrainerCallback, progress: Progress): number {
     isAnyCrossed(triggers, progress, advance(progress, at(progress, later)));
   const last = progress.maxSteps ?? Number.MAX_SAFE_INTEGER;
   if (step >= last) return Infinity;
-  // A loop that counts whole epochs says nothing of its pace within one.
+  // Without a pace the steps between two messages double: the loop may count whole epochs, or none at all.
   const { epoch, elapsedSeconds } = progress;
-  if ((counts("epochs") && Number.isInteger(epoch)) || (counts("seconds") && elapsedSeconds === 0))
-    return step + 1;
+  if ((counts("epochs") && epoch === 0) || (counts("seconds") && elapsedSeconds === 0)) return 2 * step;
   if (!crossesBy(last)) return Infinity;
   let [before, after] = [step, last];
   while (after - before > 1) {

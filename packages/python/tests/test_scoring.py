@@ -167,6 +167,24 @@ def test_reads_packs_no_longer_than_a_mask_by_place(
         assert answer["nats"] == pytest.approx(direct(model, **row), abs=1e-4)
 
 
+def test_compares_rows_that_are_spread_over_more_places_than_before() -> None:
+    kinds = [[["local"], 2], [["global"], 1]]
+    model = random_model("gpt_neo", max_position_embeddings=512, attention_types=kinds, window_size=64)
+    # A model whose configuration does not name its window.
+    model.config.window_size = 10**6
+    forward, rng = Forward(model), random.Random(4)
+    _, put = collected(1)
+    # One long row is read at neighbouring places, so it shows nothing of masks by place.
+    log_likelihoods(forward, [{"context": ids(198, rng), "continuation": ids(2, rng)}], put, no_check)
+    beginning = ids(30, rng)
+    rows = [{"context": [*beginning, *ids(18, rng)], "continuation": ids(2, rng)} for _ in range(10)]
+    answers, put = collected(10)
+    log_likelihoods(forward, rows, put, no_check)
+    assert forward.packs is False
+    for row, answer in zip(rows, answers, strict=True):
+        assert answer["nats"] == pytest.approx(direct(model, **row), abs=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["gpt_neo", "gptj"])
 def test_pads_no_row_beyond_the_last_place(kind: str) -> None:
     settings = {"attention_types": [[["global"], 3]]} if kind == "gpt_neo" else {"rotary_dim": 8}

@@ -312,6 +312,9 @@ it("states seconds without a limit for a phase that was measured only at its sta
   expect(closingText(null, edges)).toMatch(/^2 measurements, measuring 2\.8 s at start and end, training/);
   expect(closingText(null, edges.slice(1))).toMatch(/^1 measurement, measuring 1\.4 s at the end, training/);
   expect(closingText(null, edges.slice(0, 1))).toMatch(/^1 measurement, measuring 1\.4 s at the start, /);
+  // A phase of 0 steps is measured once.
+  const once = exampleSnapshot({ max_steps: 0, crossed: ["start", "end"], timing: timing("end") });
+  expect(closingText(null, [once])).toMatch(/^1 measurement, measuring 1\.4 s at the end, training/);
 });
 
 it("says where the last phase was interrupted, or ended by stop_when", () => {

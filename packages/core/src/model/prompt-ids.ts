@@ -30,10 +30,10 @@ export async function encodePrompts(
  * those with special tokens.
  */
 export function appendedIds(encoded: Ids, plain: Ids): Ids | null {
-  const places = encoded.flatMap((_, at) =>
-    plain.every((id, index) => id === encoded[at + index]) ? [at] : [],
+  const offsets = encoded.flatMap((_, at) =>
+    plain.length > 0 && plain.every((id, index) => id === encoded[at + index]) ? [at] : [],
   );
-  return places.length === 1 ? encoded.slice(places[0]! + plain.length) : null;
+  return offsets.length === 1 ? encoded.slice(offsets[0]! + plain.length) : null;
 }
 
 /** Returns `ids` without `appended` at their end. */

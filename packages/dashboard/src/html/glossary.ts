@@ -50,7 +50,7 @@ const definitions = {
   "source rate": "Share of answers with the trained trait from the persona that was trained to have it.",
   "source contrast": "Source rate minus leakage rate.",
   accuracy: "Share of questions for which the model prefers the correct choice.",
-  "gold margin":
+  "right-answer margin":
     "Log-probability of the correct choice minus that of the best wrong one. Below 0, a wrong choice is more likely.",
   "right-answer log prob": "Log-probability of the correct choice, in nats. 0 is certainty.",
   "right-answer prob": "Probability of the correct choice among the choices.",

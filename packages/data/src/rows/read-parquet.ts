@@ -204,7 +204,8 @@ async function* rowsOf({ path, marked }: ParquetRequest): AsyncGenerator<readonl
   const columns: string[] = [];
   checkNames(metadata.schema, columns);
   const schema = parquetSchema(metadata);
-  const chats = schema.children.filter(({ element }) => marked.includes(element.name));
+  const chats =
+    marked === "all" ? [] : schema.children.filter(({ element }) => marked.includes(element.name));
   const counts = metadata.row_groups.map((group) => Number(group.num_rows));
   const sum = counts.reduce((all, count) => all + count, 0);
   if (sum !== Number(metadata.num_rows) || counts.some((count) => count < 0))

@@ -8,6 +8,7 @@ import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { additionalTemplates, companions, removeShards, singleName } from "../folder/file-names.ts";
+import { listNames } from "../folder/read-file.ts";
 import { openTensors } from "./tensors.ts";
 
 export interface SaveOptions {
@@ -92,7 +93,7 @@ const configText = (config: HuggingFaceConfig): string =>
   `${JSON.stringify(config, null, 2).replace(integralFloats, "$1.0")}\n`;
 
 async function copyCompanions(from: string, to: string): Promise<void> {
-  const templates = await readdir(join(from, additionalTemplates)).catch(() => []);
+  const templates = await listNames(from, additionalTemplates);
   const all = [...(await readdir(from)), ...templates.map((name) => `${additionalTemplates}/${name}`)];
   const names = all.filter((name) => companions.test(name));
   if (names.some((name) => name.startsWith(additionalTemplates)))

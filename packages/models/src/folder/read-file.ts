@@ -1,3 +1,4 @@
+import { readdir } from "@periodic-eval/store/browser";
 import { isUtf8, join, readFile } from "@periodic-eval/store/platform";
 import { invalidUtf8 } from "@periodic-eval/store";
 import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
@@ -7,18 +8,27 @@ import { modelError } from "./model-error.ts";
 /** Reads a text file of a model's folder; null if it does not exist. */
 export async function readText(folder: string, name: string): Promise<string | null> {
   const path = join(folder, name);
-  const bytes = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === "ENOENT") return null;
-    throw modelError({
-      where: path,
-      got: cause.code ?? errorMessage(cause),
-      expected: "a readable file",
-      fix: "Check that it is a file, and check its permissions.",
-      cause,
-    });
-  });
+  const bytes = await readFile(path).catch(unlessMissing(path, "file"));
   return bytes === null ? null : utf8Of(bytes, path);
 }
+
+/** Returns the names in a folder of a model's folder; none if it does not exist. */
+export async function listNames(folder: string, name: string): Promise<readonly string[]> {
+  const path = join(folder, name);
+  return (await readdir(path).catch(unlessMissing(path, "folder"))) ?? [];
+}
+
+/** Returns null for what does not exist. */
+const unlessMissing = (path: string, kind: "file" | "folder") => (cause: NodeJS.ErrnoException) => {
+  if (cause.code === "ENOENT") return null;
+  throw modelError({
+    where: path,
+    got: cause.code ?? errorMessage(cause),
+    expected: `a readable ${kind}`,
+    fix: `Check that it is a ${kind}, and check its permissions.`,
+    cause,
+  });
+};
 
 /** Decodes UTF-8 as transformers does, which refuses invalid bytes. */
 function utf8Of(bytes: Uint8Array, where: string): string {

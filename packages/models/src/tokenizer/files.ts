@@ -1,9 +1,8 @@
-import { readdir } from "@periodic-eval/store/browser";
 import { join } from "@periodic-eval/store/platform";
 import { isRecord, isCount } from "@periodic-eval/contracts/options";
 import { additionalTemplates } from "../folder/file-names.ts";
 import { modelError, quoteShort } from "../folder/model-error.ts";
-import { parseJsonObject, readText } from "../folder/read-file.ts";
+import { listNames, parseJsonObject, readText } from "../folder/read-file.ts";
 import { partError } from "./pipeline/part.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -112,7 +111,7 @@ type NamedTemplate = readonly [name: string, source: string];
 
 /** Reads the templates that save_pretrained writes beside the default one, sorted by name. */
 async function readAdditionalTemplates(folder: string): Promise<readonly NamedTemplate[]> {
-  const files = await readdir(join(folder, additionalTemplates)).catch(() => []);
+  const files = await listNames(folder, additionalTemplates);
   const jinja = files.filter((file) => file.endsWith(".jinja")).sort();
   const texts = await Promise.all(jinja.map((file) => readText(folder, join(additionalTemplates, file))));
   return jinja.map((file, i) => [file.slice(0, -".jinja".length), texts[i]!]);

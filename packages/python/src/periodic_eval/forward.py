@@ -48,8 +48,8 @@ class Forward:
     `batch_tokens` bounds the tokens of a forward pass, padding included; out of memory halves it for good.
     A batch of completions caches up to `cache_factor` times as many.
     `passes` and `rows` count forward passes and their rows. `packs` is whether the model reads several rows
-    in one sequence; None until `read_ends` has tried it. `packed_to` holds the lengths of the longest pack
-    and of the longest row that were compared with whole rows.
+    in one sequence; None until `read_ends` has tried it. `packed_to` holds the widest spread of a row in a
+    pack and the length of the longest row that were compared with whole rows.
     """
 
     def __init__(

@@ -77,7 +77,10 @@ class LoopRun:
             self._refuse(step)
             return
         self._step = step
+        begins_epoch = False
         if epoch is not None:
+            # A loop that counts whole epochs shows no pace within one.
+            begins_epoch = int(epoch) > int(self._epoch or 0)
             self._epoch = epoch
         run = self._run
         if run is None or not run.is_open or self._is_ended:
@@ -87,7 +90,8 @@ class LoopRun:
                 (step, {k: v.detach() if isinstance(v, Tensor) else v for k, v in metrics.items()})
             )
         gate = self._gate
-        if step < gate.next_step and step < self._last_step and monotonic() < gate.quiet_until:
+        is_quiet = step < gate.next_step and step < self._last_step and monotonic() < gate.quiet_until
+        if is_quiet and not begins_epoch:
             return
         self._log(run)
         if step < self._last_step:

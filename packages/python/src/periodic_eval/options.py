@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -63,16 +64,16 @@ def name_of(value: Any, where: str, example: str) -> str:
 
 
 def count_of(value: Any, where: str, *, least: int, none: str) -> int | None:
-    """Returns a number of any library as an integer, which JSON has; None stays.
+    """Converts an integer of Python, NumPy or PyTorch, or a float without a fraction; returns None for None.
 
-    `none` says what None means. Raises PeriodicEvalError `config` for less than `least`, for an infinity and
-    for what is no number.
+    `none` says what None means. Raises PeriodicEvalError `config` for another value or one below `least`.
     """
     if value is None:
         return None
+    whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
     try:
-        count = int(value)
-    except (TypeError, ValueError, OverflowError):
+        count = least - 1 if isinstance(whole, bool) else operator.index(whole)
+    except TypeError:
         count = least - 1
     if count < least:
         expected = f"an integer of at least {least}, or None"

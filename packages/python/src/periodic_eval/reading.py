@@ -167,29 +167,36 @@ class _Packed:
             self._packs = self.packs(self._rows, min(capacity, reach - shared))
 
     def equals_whole_rows(self) -> bool:
-        """Compares the last row of the longest pack, and the longest row, with the same rows read whole.
+        """Compares the row with the widest spread, and the longest row, with the same rows read whole.
 
         The model may mask by the place in the sequence, or see a window that its configuration does not name.
-        Packs and rows that are no longer than compared ones are not compared again.
+        A row that is spread no further, and a row that is no longer, is not compared again.
         """
         forward = self._forward
-        longest = max(self._packs, key=lambda pack: len(pack.ids))
-        compared = [(longest, longest.rows[-1])]
-        pack, row = max(
-            ((pack, row) for pack in self._packs for row in pack.rows), key=lambda pair: len(pair[1].ids)
-        )
-        if len(row.ids) > len(longest.rows[-1].ids):
-            compared.append((pack, row))
-        reach = (self._prefix + len(longest.ids), len(row.ids))
-        if all(length <= known for length, known in zip(reach, forward.packed_to, strict=True)):
-            return True
-        found = [_matches(forward, self, pack, row) for pack, row in compared]
-        if False in found:
+        rows = [(pack, at, row) for pack in self._packs for at, row in enumerate(pack.rows)]
+        spreads = [self._spread(pack, at) for pack, at, _ in rows]
+        lengths = [len(row.ids) for _, _, row in rows]
+        # A row at neighbouring places is read like a whole one, so it shows nothing of masks by place.
+        apart = [spread if spread > length else 0 for spread, length in zip(spreads, lengths, strict=True)]
+        reach = [max(apart), max(lengths)]
+        widest, longest = apart.index(reach[0]), lengths.index(reach[1])
+        compared = [widest] if reach[0] > forward.packed_to[0] else []
+        if reach[1] > forward.packed_to[1] and all(lengths[index] < reach[1] for index in compared):
+            compared.append(longest)
+        matches = [_matches(forward, self, rows[index][0], rows[index][2]) for index in compared]
+        if False in matches:
             forward.packs = False
-        if not all(found):
+        if not all(matches):
             return False
         forward.packed_to = (max(reach[0], forward.packed_to[0]), max(reach[1], forward.packed_to[1]))
         return True
+
+    def _spread(self, pack: _Pack, at: int) -> int:
+        """Returns the number of places from the first to the last id of a row of a pack."""
+        first, end, before = pack.spans[at]
+        begin = 0 if self._prefix > 0 else (before or [first])[0]
+        last = end - 1 if end > first else before[-1]
+        return self._prefix + last - begin + 1
 
     def read(self, work: Work, check: Check, on_halved: Halved | None = None) -> None:
         def read(batch: list[_Pack]) -> None:

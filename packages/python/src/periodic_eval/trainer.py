@@ -94,13 +94,15 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Starts the host, and measures what is due before the first step."""
-        # The trainer looks up this name at each checkpoint. The name is missing if training resumed from a
-        # checkpoint that was written without this callback.
-        state.stateful_callbacks.setdefault(type(self).__name__, [])
         if self._run is not None and self._run.is_open:
             # The training before this one raised an error, or began again with smaller batches.
             self._run.fail("training began again in the same process")
         self._handler = _calling_handler()
+        # The trainer looks up this name at each checkpoint. The name is missing if training resumed from a
+        # checkpoint that was written without this callback. Several callbacks of a name have a list.
+        name = type(self).__name__
+        names = [type(callback).__name__ for callback in getattr(self._handler, "callbacks", ())]
+        state.stateful_callbacks.setdefault(name, [] if names.count(name) > 1 else {})
         folder = self._take_folder()
         self._check_restore(args, state)
         self._is_stopped, self._clean_step = False, None

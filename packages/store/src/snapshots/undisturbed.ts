@@ -110,7 +110,7 @@ export function edgesText(phase: readonly Placed[]): string | null {
     snapshot.timing.governor !== "off" && (isStart(snapshot) || isEnd(snapshot));
   if (phase.length === 0 || !phase.every(isEdge)) return null;
   if (!phase.some(isEnd)) return "at the start";
-  return phase.some(isStart) ? "at start and end" : "at the end";
+  return phase.some((snapshot) => !isEnd(snapshot)) ? "at start and end" : "at the end";
 }
 
 /** The parts of a snapshot that say where in its phase it was measured. */

@@ -259,6 +259,12 @@ describe("data canaries", () => {
         '{"messages": [{"role": "user", "content": "h"}, {"role": "assistant", "content": "y"}], "tools": [{"b": 1, "1": 2.0, "f": -0.0, "l": [1.0, 0.5, 1e+22, null], "big": 1152921504606846976}], "text": 1.0, "chat_template_kwargs": {"b": {"c": 1.0, "1": 2}}}',
       ],
     ],
+    // Each column is marked once, whatever its name.
+    [
+      "names.parquet",
+      parquet([2, 1.5].map((a) => ({ messages: [{ role: "user", content: "x" }], a }))),
+      ["2.0", "1.5"].map((a) => `{"messages": [{"role": "user", "content": "x"}], "a": ${a}}`),
+    ],
   ])(
     "writes the rows of %s with the numbers and the order of keys that Python reads",
     async (name, content, lines) => {

@@ -316,7 +316,7 @@ describe("a run of snapshots", () => {
   });
 
   it.each([
-    ["could not fall by what would have been detected", 0.02, 3, "began at 2.0 % and could not get worse"],
+    ["could not fall by what would have been detected", 0.02, 3, "the baseline of 3.0 % cannot get worse"],
     ["could fall by that", 0.5, 0, null],
   ])("passes `worse` without evidence only if the metric %s", async (_, value, code, reason) => {
     const accuracy = { ...start.metrics["accuracy"]!, value, n: 100 };

@@ -86,7 +86,7 @@ function decideVerdict(
   summary: MetricSummary,
   detectable: readonly DetectableChange[],
 ): Decision {
-  const { metric, start, end, unit, change, notPaired, notTested, voidReason, startVoidReason } = summary;
+  const { metric, end, unit, change, notPaired, notTested, voidReason, startVoidReason } = summary;
   const written = detectable.find((threshold) => threshold.unit === unitOfChange(unit));
   const limit = written === undefined ? partOfRange(summary, detectablePart) : written.value / scaleOf(unit);
   const judgement = judgementOf(summary, limit);
@@ -104,7 +104,7 @@ function decideVerdict(
         `the last measurement, at step ${end.step}, has no verdict on ${metric}${notTested === null ? "" : `: ${notTested}`}`,
         change === null
           ? "A verdict needs a baseline: measure at the start too, with the same questions, or use a condition on the value."
-          : `${measureMore}, or use a condition on the value.`,
+          : `${change.n_pairs === 0 ? "Measure start and end with the same questions" : measureMore}, or use a condition on the value.`,
       );
     case "equal":
       return undecided(
@@ -116,7 +116,7 @@ function decideVerdict(
     case "no change":
       return verdict === "worse" && !canGetWorse(summary)
         ? undecided(
-            `no evidence, but it began at ${formatValue(start.value, unit)} and could not get worse by what would have been detected`,
+            `no evidence, but the baseline of ${formatValue(baselineOf(summary), unit)} cannot get worse by what would have been detected`,
             "Use a condition on the value, or on another metric.",
           )
         : decided(false);
@@ -125,10 +125,13 @@ function decideVerdict(
   }
 }
 
-/** Whether the start leaves room for the change that would have been detected: accuracy of 2 % cannot fall by 10 points. */
-function canGetWorse({ start, range: [least, most], higherIsBetter, change }: MetricSummary): boolean {
-  const detectable = Math.abs(change!.minimal_detectable_change!);
-  return start.value === null || (higherIsBetter! ? start.value - least : most - start.value) >= detectable;
+const baselineOf = ({ end, change }: MetricSummary): number => end.value! - change!.delta!;
+
+/** Whether the baseline leaves room for the change that would have been detected: accuracy of 2 % cannot fall by 10 points. */
+function canGetWorse(summary: MetricSummary): boolean {
+  const { range, higherIsBetter, change } = summary;
+  const room = higherIsBetter! ? baselineOf(summary) - range[0] : range[1] - baselineOf(summary);
+  return room >= Math.abs(change!.minimal_detectable_change!);
 }
 
 function tooFew(detectable: number | null, limit: number, unit: string): string {

@@ -215,7 +215,7 @@ export class Governor {
     const whole = ({ fixed, perRow, size }: Wanted) => fixed + perRow * size.whole;
     const seconds = ahead.reduce((sum, wanted) => sum + wanted.measurements * whole(wanted), windows + kept);
     const evaluations = ahead.map((wanted) => {
-      const { triggers = [] } = this.#callbacks.find(({ id }) => id === wanted.id)!;
+      const { triggers = [] } = this.#callbacks.find(({ id }) => id === wanted.id) ?? {};
       const measurements = plannedSteps(triggers, maxSteps)?.length ?? wanted.measurements + 2;
       return { id: wanted.id, seconds: measurements * whole(wanted) };
     });
