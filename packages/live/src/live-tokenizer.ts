@@ -45,7 +45,7 @@ export function liveTokenizer(
       const rendered = await connection
         .rows("render", { chats: wire, ending }, wire.length, options)
         .catch((error: unknown) => {
-          // A tokenizer may render chats by code of its own, and have no template.
+          // A tokenizer may render chats with custom code, and have no template.
           throw has_template || !PeriodicEvalError.is(error, "data")
             ? error
             : noTemplate(connection.where, error);

@@ -109,7 +109,7 @@ it("prints no table, and a line for all steps at which a callback was skipped fo
   expect(tables.outputs[0]).toMatch(/^\nem +100 steps, .+\n\ntraining undisturbed: .+\n$/);
   expect(tables.outputs.slice(1, 3)).toEqual([
     "em steps 0, 50, 100: capability skipped: disabled",
-    "em steps 60, 80: capability skipped: 0.2 s are left (19 planned) (numbers of step 60)",
+    "em steps 60, 80: capability skipped: 0.2 s are left (19 planned) (the numbers are those of step 60)",
   ]);
 });
 

@@ -77,7 +77,7 @@ function incompleteLines(incomplete: readonly Incomplete[]): readonly string[] {
     const [first, ...others] = same;
     const steps = `step${others.length === 0 ? "" : "s"} ${same.map(({ step }) => step).join(", ")}`;
     const isExact = others.every(({ reason }) => reason === first!.reason);
-    const numbers = isExact ? "" : ` (numbers of step ${first!.step})`;
+    const numbers = isExact ? "" : ` (the numbers are those of step ${first!.step})`;
     return `${first!.phase} ${steps}: ${outcomeText(first!)}${numbers}`;
   });
 }

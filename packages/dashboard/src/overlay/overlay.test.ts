@@ -120,7 +120,7 @@ it("averages a repeated training once and no run with other options or without a
     { name: "other option", reason: "first has the option sampling.n 2 (here 5)" },
     { name: "fewer questions", reason: "first has other items (100, here 10)" },
     { name: "longer", reason: "its number of steps is 200, but 100 in first" },
-    { name: "destroyed", reason: `its end cannot be judged: ${salad.message}` },
+    { name: "destroyed", reason: `its measurement at the end cannot be judged: ${salad.message}` },
   ]);
 });
 

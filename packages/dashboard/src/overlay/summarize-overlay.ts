@@ -135,7 +135,7 @@ export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): reado
     const last = lastOf(of.run, id);
     if (last === undefined) return null;
     const reason = last.primary_metric === null ? null : voidReason(last, last.primary_metric);
-    if (reason !== null) return `its end cannot be judged: ${reason}`;
+    if (reason !== null) return `its measurement at the end cannot be judged: ${reason}`;
     const [first] = counted;
     const inGroup = counted.filter((earlier) => earlier.of.group === of.group);
     const copied = counted.find((earlier) => JSON.stringify(earlier.last) === JSON.stringify(last));

@@ -34,7 +34,7 @@ const downloadNames: Readonly<Record<string, string>> = { "allenai/ai2_arc": "ar
 
 type OpenDataset = ReturnType<typeof openDataset>;
 
-/** @param usualSplits The splits of a source that names none, the most wanted first. */
+/** @param usualSplits The splits of a source that names none, in order of preference. */
 function openDataset(source: string, at: SourceOption | string, usualSplits: readonly string[] = ["test"]) {
   const option = optionAt(at);
   const { where } = option;
@@ -55,7 +55,7 @@ function openDataset(source: string, at: SourceOption | string, usualSplits: rea
  *
  * @param source `hf:owner/dataset[/config][/split]`; see `chooseSplit` for the defaults.
  * @param option The option that names the source, for errors; or only its place.
- * @param usualSplits The splits of a source that names none, the most wanted first. Default: `test`.
+ * @param usualSplits The splits of a source that names none, in order of preference. Default: `test`.
  * @throws PeriodicEvalError `data` for a dataset, config or split that cannot be had, `config` for a malformed variable,
  *   `store` if the cache cannot be written.
  */

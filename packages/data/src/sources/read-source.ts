@@ -30,7 +30,7 @@ export type HubProvenance = Readonly<Record<"hub" | "config" | "split" | "commit
  *
  * @param option The option that names the source, for errors; or only its place.
  * @param formats Parsers of text files, by extension.
- * @param usualSplits The splits of a hub source that names none, the most wanted first. Default: `test`.
+ * @param usualSplits The splits of a hub source that names none, in order of preference. Default: `test`.
  * @throws PeriodicEvalError `data` with file and line for a wrong row; also for a source that cannot be read, has another
  *   format, or has no rows; the errors of `fetchSplit`.
  */

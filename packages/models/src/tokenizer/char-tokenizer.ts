@@ -72,7 +72,7 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
       positionOf: (position) => spelled(text.slice(0, position)).length,
     }),
   };
-  // An unknown character has the token of another one.
+  // An unknown character is encoded as the unknown token.
   const spelled = (text: string) => codec.decode(codec.encode(text, false), false);
   const renderChat =
     chatTemplate === undefined

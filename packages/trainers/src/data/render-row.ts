@@ -147,7 +147,7 @@ function ofConversation(
     if (isUnaligned) {
       return {
         reason: "unaligned_tokens",
-        got: 'tokens that do not spell the chat, so those of the assistant are unknown; replace characters without a token, use a tokenizer of loadTokenizer, or set loss to "full"',
+        got: 'tokens that differ from the text of the chat, so those of the assistant are unknown; replace characters without a token, use a tokenizer of loadTokenizer, or set loss to "full"',
       };
     }
     if (!canScoreAll) {

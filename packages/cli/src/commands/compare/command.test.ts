@@ -90,7 +90,7 @@ it("leaves out a run whose end cannot be judged, and says the share", async () =
   const [accuracy] = JSON.parse(out).metrics;
   expect(accuracy.groups[0]).toMatchObject({ runs: 1, end: { value: 0.9 } });
   expect(accuracy.left_out).toEqual([
-    { run: runs[1], group: "all", reason: `its end cannot be judged: ${message}` },
+    { run: runs[1], group: "all", reason: `its measurement at the end cannot be judged: ${message}` },
   ]);
 });
 
@@ -130,11 +130,11 @@ it("leaves out unfinished runs and names them", async () => {
   expect(metrics[0].groups[0]).toMatchObject({ runs: 2, change: { value: expect.closeTo(-0.35, 12) } });
   expect(metrics[0].left_out).toEqual([
     { run: killed, group: "em", reason: "its last measurement is at step 20 of 100, not at the end" },
-    { run: cut, group: "em", reason: "its end is partial" },
+    { run: cut, group: "em", reason: "its measurement at the end is partial" },
   ]);
   const { out: table } = await cli("compare", ...args);
   expect(table).toContain(`Left out: ${killed}: its last measurement is at step 20 of 100`);
-  expect(table).toContain(`Left out: ${cut}: its end is partial`);
+  expect(table).toContain(`Left out: ${cut}: its measurement at the end is partial`);
 });
 
 it("counts a repeated seed once, averages no run with another training option, and has no empty column", async () => {

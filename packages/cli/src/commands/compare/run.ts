@@ -144,9 +144,9 @@ function reasonToLeaveOut(summary: MetricSummary, maxSteps: number | null): stri
   if (!start.isAtStart) return `its first measurement is at step ${start.step}${length}, not at the start`;
   if (!end.isAtEnd) return `its last measurement is at step ${end.step}${length}, not at the end`;
   if (start.status !== "complete") return `its start is ${start.status}`;
-  if (end.status !== "complete") return `its end is ${end.status}`;
+  if (end.status !== "complete") return `its measurement at the end is ${end.status}`;
   if (startVoidReason !== null) return `its start cannot be judged: ${startVoidReason}`;
-  if (voidReason !== null) return `its end cannot be judged: ${voidReason}`;
+  if (voidReason !== null) return `its measurement at the end cannot be judged: ${voidReason}`;
   if (start.step === end.step) return "its start is also its end";
   if (start.value === null || end.value === null) return "it has no value at its start or end";
   return notPaired === null ? null : `its start may not be paired with its end: it has ${notPaired}`;

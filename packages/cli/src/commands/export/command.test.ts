@@ -291,12 +291,20 @@ describe("on the hub, a callback without a result of the trained model", () => {
   const message = "40 of 40 answers are incoherent: accuracy cannot be judged.";
 
   it.each<[string, Partial<Snapshot>, string]>([
-    ["cannot be judged", { warnings: [{ ...warning, message }] }, `its end cannot be judged: ${message}`],
-    ["failed", { status: "failed", reason: "boom", metrics: {} }, "its end is failed: boom"],
+    [
+      "cannot be judged",
+      { warnings: [{ ...warning, message }] },
+      `its measurement at the end cannot be judged: ${message}`,
+    ],
+    [
+      "failed",
+      { status: "failed", reason: "boom", metrics: {} },
+      "its measurement at the end is failed: boom",
+    ],
     [
       "has no value",
       { metrics: { accuracy: { ...accuracy, value: null } } },
-      "its end has no value of accuracy",
+      "its measurement at the end has no value of accuracy",
     ],
     ["is early", { step: 50 }, "its last measurement is at step 50 of 100 of em, not at the end"],
   ])("is left out if its last measurement %s", async (_, changes, reason) => {
@@ -337,7 +345,7 @@ it("counts what it left out, and refuses damaged rows", async () => {
   expect(out.split("\n")).toEqual([
     "Left out: kl: its last measurement is at step 50 of 100 of em, not at the end",
     "Left out: margin: its last measurement is at step 50 of 100 of em, not at the end",
-    "Left out: alignment: its end is partial: one answer was not graded",
+    "Left out: alignment: its measurement at the end is partial: one answer was not graded",
     `${join(runDir, "exports", "hub")}: 2 files of 3 measurements, 1 skipped or not graded left out`,
   ]);
   await writeFile(join(runDir, "periodic_eval", "em", "capability_step_100.samples.jsonl"), "{}\n");

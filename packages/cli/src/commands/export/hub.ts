@@ -9,7 +9,7 @@ import { datasetOf, libraryOf, modelName, wellFormed } from "./measurement.ts";
 /**
  * Writes what the page of a model on the Hugging Face hub shows, from the measurement of each callback at the end of training:
  * `.eval_results/<id>.yaml` for questions of a dataset on the hub (https://huggingface.co/docs/hub/eval-results), and `model-index.yaml`,
- * the block `model-index` of the model card, for all. Leaves out what says nothing about the trained model, with the reason.
+ * the block `model-index` of the model card, for all. Leaves out callbacks without a result of the trained model, with the reason.
  */
 export const writeHubResults: WriteFormat = async (measurements, { run, folder, model }) => {
   // Verifies the rows.
@@ -56,12 +56,12 @@ function reasonToLeaveOut(run: RunRecord, snapshot: Snapshot): string | null {
   if (later !== null) return `its last measurement is at the end of ${phase}, and ${later} was trained later`;
   if (status !== "complete") {
     const state = status === "grading" ? "not graded yet" : status;
-    return `its end is ${state}${reason === null ? "" : `: ${reason}`}`;
+    return `its measurement at the end is ${state}${reason === null ? "" : `: ${reason}`}`;
   }
   if (primary === null) return "it has no primary metric";
   const why = voidReason(snapshot, primary);
-  if (why !== null) return `its end cannot be judged: ${why}`;
-  return primaryOf(snapshot) === null ? `its end has no value of ${primary}` : null;
+  if (why !== null) return `its measurement at the end cannot be judged: ${why}`;
+  return primaryOf(snapshot) === null ? `its measurement at the end has no value of ${primary}` : null;
 }
 
 /** Returns a phase that was trained after another one, also one that measured nothing; null if none was. */

@@ -139,7 +139,7 @@ const fixOfStatus = {
 
 function fixOfSkip({ step, warnings }: SeriesPoint, end: number): string {
   if (warnings.some(({ kind }) => kind === "disabled"))
-    return "Its questions could not be had: name a file in `questions`.";
+    return "Its questions could not be loaded: name a file in `questions`.";
   return step < end
     ? "Measure at the end too, which the budget never skips: it is the default, unless `atEnd` is false."
     : resume;

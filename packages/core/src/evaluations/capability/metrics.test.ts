@@ -70,13 +70,13 @@ describe("chanceWarnings", () => {
 
   it.each([
     // Binomial tails of four choices: P(≥ 32 of 100) = 0.069, P(≥ 33) = 0.045, P(2 of 2) = 0.0625, P(3 of 3) = 0.016.
-    [32, 100, ["32 of 100 questions right (32.0 %) cannot be told from guessing (25.0 %)."]],
+    [32, 100, ["32 of 100 questions right (32.0 %) is no evidence of more than guessing (25.0 %)."]],
     [33, 100, []],
     [2, 2, []],
     [0, 2, []],
-    [0, 3, ["0 of 3 questions right (0.0 %) cannot be told from guessing (25.0 %)."]],
+    [0, 3, ["0 of 3 questions right (0.0 %) is no evidence of more than guessing (25.0 %)."]],
     // P(≤ 12 of 100) = 0.00103, P(≤ 11) = 0.0004.
-    [12, 100, ["12 of 100 questions right (12.0 %) cannot be told from guessing (25.0 %)."]],
+    [12, 100, ["12 of 100 questions right (12.0 %) is no evidence of more than guessing (25.0 %)."]],
     [11, 100, ["11 of 100 questions right is far fewer than guessing gives (25.0 %)."]],
   ])("says of %i of %i right answers %j", (right, total, expected) => {
     const messages = chanceWarnings(rowsOf(right, total)).map(({ message }) => message);

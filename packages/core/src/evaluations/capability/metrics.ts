@@ -73,9 +73,9 @@ export function choiceMetrics<R extends ChoiceRow>(
 }
 
 /**
- * Warns if accuracy cannot be told from guessing: by chance, at least as many questions are right in more than 5 % of cases, so a
- * loss would hardly show in it. Also if far fewer are right than by chance (p < 0.001). Without a warning, so few questions that all
- * of them could be guessed. Personas answer the same question alike, so a question counts once, by their average.
+ * Warns if accuracy is no evidence of more than guessing: by chance, at least as many questions are right in more than 5 % of cases.
+ * Also if far fewer are right than by chance (p < 0.001). Returns no warning if there are so few questions that guessing could get all
+ * of them right. Personas answer the same question alike, so a question counts once, by their average.
  */
 export function chanceWarnings(rows: readonly ChoiceRow[]): readonly MeasurementWarning[] {
   const scored = rows.filter(({ status }) => status === "scored");
@@ -93,7 +93,7 @@ export function chanceWarnings(rows: readonly ChoiceRow[]): readonly Measurement
   const guessing = formatValue(chance, "share");
   const message = isBelow
     ? `${right} is far fewer than guessing gives (${guessing}). Check the answer key, and whether the model prefers one choice.`
-    : `${right} (${formatValue(count / total, "share")}) cannot be told from guessing (${guessing}). The right-answer log prob shows smaller changes.`;
+    : `${right} (${formatValue(count / total, "share")}) is no evidence of more than guessing (${guessing}). The right-answer log prob shows smaller changes.`;
   return [{ kind: "at_chance", metrics: ["accuracy"], count, total, void: false, message }];
 }
 

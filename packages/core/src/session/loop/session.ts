@@ -204,7 +204,7 @@ async function closeSession(
   checkWritten(records.writer);
 }
 
-/** Records how the phase ended. If that fails, readers go by the snapshots. */
+/** Records how the phase ended. If that fails, readers use the snapshots. */
 async function recordClosing(
   { log, records, progress, stopWhen: { stop } }: SessionParts,
   finished: boolean,
