@@ -31,7 +31,7 @@ function startTraining(name: string, port: string, steps = 3) {
 }
 
 it("serves a training from its first second, and stops with it", async () => {
-  const { ended, lines } = startTraining("live", "0", 10);
+  const { ended, lines } = startTraining("live", "0", 60);
   await expect.poll(() => lines.out, { timeout: 60_000 }).toContain("Live page, while this command runs: ");
   const address = /http:\S+/.exec(lines.out)![0];
   const page = await fetch(address);

@@ -264,9 +264,12 @@ export function judgementOf(summary: MetricSummary, limit = partOfRange(summary,
   return isDetected(change, limit) ? "no change" : "too few";
 }
 
-/** Without spread a mean has no interval. Of equal shares the detectable change is known unless there are too few. */
+/**
+ * Without spread a mean has no interval. Of equal shares the detectable change is known unless there are too few. From 6 equal rows on,
+ * the 95 % interval (Clopper and Pearson) of the share of rows that differ ends below half.
+ */
 const hasEqualRows = (unit: string, { delta, ci95, n_pairs: pairs }: Paired): boolean =>
-  unit !== "share" && delta === 0 && ci95 === null && pairs > 1;
+  unit !== "share" && delta === 0 && ci95 === null && pairs >= 6;
 
 const isDetected = ({ minimal_detectable_change: detectable }: Paired, limit: number): boolean =>
   detectable !== null && Math.abs(detectable) <= limit;
