@@ -318,7 +318,7 @@ export const budgets = {
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1166,
+  publicNames: 1165,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };

@@ -14,7 +14,7 @@ export type { FeedbackSummary } from "./feedback/read-feedback.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
 export { isAtEnd, formatMeasurement } from "./charts/metric-curves.ts";
-export { edgeValues, formatCost, isOnlyAtEnd } from "./run/phase-table.ts";
+export { edgeValues, formatCost } from "./run/phase-table.ts";
 export type { PhaseChanges } from "./answers/read-answers.ts";
 export { answerRows } from "./answers/answer-rows.ts";
 export { rowsPlace } from "./answers/answered-measurements.ts";

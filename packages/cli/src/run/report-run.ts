@@ -12,7 +12,6 @@ import {
   headline,
   humanizeName,
   isGroupMetric,
-  isOnlyAtEnd,
   notFinished,
   phaseData,
   phaseText,
@@ -109,7 +108,7 @@ function headlines(run: RunRecord, colours: Colours): string {
 
 const columnsOf = (metrics: readonly MetricSummary[]) => [
   { words: "metric" },
-  ...edgeHeadings(metrics.filter((summary) => !isOnlyAtEnd(summary))),
+  ...edgeHeadings(metrics),
   "change",
   "95 % interval",
   { words: "verdict" },

@@ -71,6 +71,10 @@ export interface PhaseSummary {
   readonly metrics: readonly MetricSummary[];
 }
 
+/** Whether the only measurement of a metric is at the end of its phase: it belongs in the column of the end. */
+export const isOnlyAtEnd = ({ isSingle, end }: Pick<MetricSummary, "isSingle" | "end">): boolean =>
+  isSingle && end.isAtEnd && !end.isAtStart;
+
 /**
  * Returns the headings of the columns of `start` and `end`: where the first and the last measurements are, `start` and `end` or
  * their step.
@@ -88,7 +92,7 @@ export function edgeHeadings(metrics: readonly MetricSummary[]): readonly [strin
   const several = metrics.filter(({ isSingle }) => !isSingle);
   return [
     heading(
-      metrics.map(({ start }) => start),
+      metrics.filter((summary) => !isOnlyAtEnd(summary)).map(({ start }) => start),
       "isAtStart",
       ["start", "first"],
     ),

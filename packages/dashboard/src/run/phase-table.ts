@@ -18,7 +18,13 @@ import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { rowTable, type RowColumn } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
-import { edgeHeadings, summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
+import {
+  edgeHeadings,
+  isOnlyAtEnd,
+  summarizePhases,
+  type MetricSummary,
+  type PhaseSummary,
+} from "./phase-summary.ts";
 
 /** Renders one table for each phase: every metric at the start and at the end, except metrics of single groups. */
 export function phaseTables(run: RunRecord): Html {
@@ -34,10 +40,6 @@ export function phaseTables(run: RunRecord): Html {
   </section>`;
 }
 
-/** Whether the only measurement of a metric is at the end of its phase: it belongs in the column of the end. */
-export const isOnlyAtEnd = ({ isSingle, end }: Pick<MetricSummary, "isSingle" | "end">): boolean =>
-  isSingle && end.isAtEnd && !end.isAtStart;
-
 /** Formats the values at the start and at the end of a phase; one of them is missing if there is one measurement. */
 export function edgeValues(summary: MetricSummary): readonly [string, string] {
   const { isSingle, start, end, unit } = summary;
@@ -48,7 +50,7 @@ export function edgeValues(summary: MetricSummary): readonly [string, string] {
 }
 
 function columnsOf(metrics: readonly MetricSummary[]): readonly RowColumn<MetricSummary>[] {
-  const [first, last] = edgeHeadings(metrics.filter((summary) => !isOnlyAtEnd(summary)));
+  const [first, last] = edgeHeadings(metrics);
   return [
     ["metric", ({ id, metric }) => `${humanizeName(id)}: ${humanizeName(metric)}`],
     [first, (summary) => edgeValues(summary)[0]],

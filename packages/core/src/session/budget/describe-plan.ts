@@ -19,8 +19,8 @@ interface Plan {
 }
 
 /**
- * Returns the number of measurements between start and end, their size and the expected overhead in one line; null if none is still to
- * come.
+ * Returns the number of measurements between start and end, their size and the expected overhead in one line; null if none is
+ * planned any more.
  */
 export function describePlan(plan: Plan): string | null {
   if (plan.ahead.length === 0) return null;

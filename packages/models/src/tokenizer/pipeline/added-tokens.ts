@@ -35,7 +35,7 @@ export function readAddedTokens(root: Part): AddedToken[] {
   });
 }
 
-/** A part of a text that became an added token, or that lies between them. */
+/** An added token in a text, or the text between two of them. */
 export interface Segment {
   /** The added token; null for other text. */
   readonly id: number | null;
