@@ -137,6 +137,20 @@ def test_reads_no_packs_of_rows_longer_than_a_layers_window() -> None:
         assert answer["nats"] == pytest.approx(direct(model, row["context"], row["continuation"]), abs=1e-4)
 
 
+def masks_by_place(window: int, *, named: bool, context: int = 512) -> Any:
+    """Returns a GPT-Neo whose local layers mask by the place in the sequence.
+
+    Without `named`, its configuration does not tell the window.
+    """
+    kinds = [[["local"], 2], [["global"], 1]]
+    model = random_model(
+        "gpt_neo", max_position_embeddings=context, attention_types=kinds, window_size=window
+    )
+    if not named:
+        model.config.window_size = 10**6
+    return model
+
+
 @pytest.mark.parametrize(
     ("window", "named", "context", "packs"),
     [
@@ -150,13 +164,7 @@ def test_reads_no_packs_of_rows_longer_than_a_layers_window() -> None:
 def test_reads_packs_no_longer_than_a_mask_by_place(
     window: int, named: bool, context: int, packs: bool
 ) -> None:
-    kinds = [[["local"], 2], [["global"], 1]]
-    model = random_model(
-        "gpt_neo", max_position_embeddings=context, attention_types=kinds, window_size=window
-    )
-    if not named:
-        # A model whose configuration does not name its window.
-        model.config.window_size = 10**6
+    model = masks_by_place(window, named=named, context=context)
     forward, rng = Forward(model), random.Random(4)
     beginning = ids(40, rng)
     rows = [{"context": [*beginning, *ids(12, rng)], "continuation": ids(2, rng)} for _ in range(24)]
@@ -168,10 +176,7 @@ def test_reads_packs_no_longer_than_a_mask_by_place(
 
 
 def test_compares_rows_that_are_spread_over_more_places_than_before() -> None:
-    kinds = [[["local"], 2], [["global"], 1]]
-    model = random_model("gpt_neo", max_position_embeddings=512, attention_types=kinds, window_size=64)
-    # A model whose configuration does not name its window.
-    model.config.window_size = 10**6
+    model = masks_by_place(64, named=False)
     forward, rng = Forward(model), random.Random(4)
     _, put = collected(1)
     # One long row is read at neighbouring places, so it shows nothing of masks by place.
